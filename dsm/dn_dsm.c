@@ -3,7 +3,7 @@
  * Copyright (c) 2026 The dimmnet authors
  */
 /** @file dn_dsm.c
- * Calls of a process that is open, transfers, and how it waits. */
+ * Calls on open shared memory; transfers, and how a process waits. */
 #include "dn_config.h"
 
 #include "dn_dsm_int.h"
@@ -22,10 +22,10 @@ dn_status_t dn_dsm_wait(dn_dsm_t *dsm, dn_wait_t *wait, unsigned flags)
 
 dn_status_t dn_dsm_end(dn_dsm_t *dsm, dn_dsm_op_t *op)
 {
-    /* That a process is gone does not end this: the memory is lent until the device says so. */
+    /* The wait goes on also when a process is gone: the memory is lent until the device returns it. */
     const dn_status_t status = dn_dsm_op_end(op, dsm->port);
 
-    /* Whatever the device found, of memory that goes with its process. */
+    /* If a process is gone, any error of the device counts as DN_ERR_UNREACH: the memory of that process is gone, too. */
     return DN_OK == status || DN_OK == dn_dsm_is_whole(dsm) ? status : DN_ERR_UNREACH;
 }
 
@@ -110,7 +110,7 @@ const char *dn_dsm_detects(const dn_dsm_t *dsm)
     return dsm->shares ? "shared" : dsm->watch.way->name;
 }
 
-/** Pages for so many bytes; 0: there is none such, as the log line says. */
+/** The number of pages for so many bytes. @return 0: an error, in *status_p, of which the log line says more. */
 static uint64_t dn_dsm_alloc_pages(const dn_dsm_t *dsm, uint64_t bytes, dn_status_t *status_p)
 {
     const uint64_t pages = bytes / dsm->page_bytes + (0 != bytes % dsm->page_bytes);
@@ -138,7 +138,7 @@ static dn_status_t dn_dsm_alloc_home(const dn_dsm_t *dsm, uint32_t rank)
     return DN_OK;
 }
 
-/** Take pages whose homes are set, if all do. @param[in] sum  The same where all pass the same. */
+/** Take pages whose homes are set, if all processes take the same. @param[in] sum  Of the arguments of this process. */
 static dn_status_t dn_dsm_alloc_take(dn_dsm_t *dsm, uint64_t pages, uint64_t sum, void **at_p)
 {
     const dn_dsm_tell_t tell = {.call = DN_DSM_CALL_ALLOC, .interval = sum};
@@ -190,7 +190,7 @@ dn_status_t dn_dsm_alloc(dn_dsm_t *dsm, uint64_t bytes, dn_dsm_home_t home, uint
 
 dn_status_t dn_dsm_alloc_homes(dn_dsm_t *dsm, uint64_t bytes, const uint16_t *home, void **at_p)
 {
-    /* Of FNV-1a. */
+    /* The sum is a hash of all homes: FNV-1a. */
     const uint64_t prime = UINT64_C(0x100000001b3);
     uint64_t sum = (UINT64_C(0xcbf29ce484222325) ^ bytes) * prime;
     dn_status_t status;
@@ -262,7 +262,7 @@ dn_status_t dn_dsm_acquire(dn_dsm_t *dsm)
         pthread_mutex_lock(&dsm->sync);
         dn_dsm_page_all_stale(dsm);
         status = dn_dsm_must(dn_dsm_page_drop(dsm), "dn_dsm_acquire()");
-        /* What is seen from here on, there are no notes of. */
+        /* From here on this process may see writes of which it has no notes. */
         dn_dsm_blind_set(dsm, DN_DSM_NOWHERE);
         pthread_mutex_unlock(&dsm->sync);
         dn_dsm_inside--;

@@ -3,10 +3,10 @@
  * Copyright (c) 2026 The dimmnet authors
  */
 /** @file dn_dsm_barrier.c
- * Calls that all processes make. Each gathers a block of every process by the tree, in lines of LLCM, which also keeps all together: what
- * the call is, and of a barrier the runs of pages that the process has written or fetched. Runs that do not fit lie on the board in its
- * desk, and are PULLed by the others. There are two boards by turns: who writes a board knows that all have come to the barrier
- * after the one before, and so are done with it.
+ * Calls that all processes make. In each call the tree gathers a block of every process, in lines of LLCM. By this no process leaves the call
+ * before all have come. The block tells which call it is. In a barrier it also tells the runs of pages that the process has written or
+ * fetched. Runs that do not fit are on the board in the desk of the process, and the other processes PULL them. There are two boards, used by
+ * turns. When a process writes a board again, all processes have come to the barrier in between, so they have read the board.
  */
 #include "dn_config.h"
 
@@ -16,7 +16,7 @@
 
 /** @name The tree */
 /** @{ */
-/** Go on with an operation that was started. */
+/** Wait for an operation of the tree that was started. */
 static dn_status_t dn_dsm_all_wait(dn_dsm_t *dsm, dn_status_t status)
 {
     dn_wait_t wait = {0};
@@ -81,7 +81,7 @@ dn_status_t dn_dsm_all(dn_dsm_t *dsm, const dn_dsm_tell_t *tell, dn_dsm_tell_t *
 
 /** @name Boards */
 /** @{ */
-/** Write a list of pages down as runs. @return runs. */
+/** Write a list of pages as runs. @return the number of runs. */
 static uint32_t dn_dsm_board_list(dn_dsm_list_t *list, uint32_t bit, dn_dsm_run_t *run)
 {
     uint32_t runs = 0;
@@ -115,13 +115,13 @@ static dn_status_t dn_dsm_board_write(dn_dsm_t *dsm, dn_dsm_run_t *board, dn_dsm
     return status;
 }
 
-/** Heed the runs of a process. `sync` is held. */
+/** Take the runs that a process tells. `sync` is held. */
 static void dn_dsm_board_read(dn_dsm_t *dsm, uint32_t rank, uint64_t interval, const dn_dsm_run_t *run,
                               uint32_t runs)
 {
     for (uint32_t i = 0; i < runs; i++) {
         const uint32_t count = run[i].count & ~DN_DSM_RUN_WROTE;
-        /* Bytes of a peer. */
+        /* The run comes from a peer: pages beyond the end are left out. */
         for (uint32_t p = run[i].page; p < dsm->used && p - run[i].page < count; p++) {
             if (0 == (run[i].count & DN_DSM_RUN_WROTE)) {
                 dn_dsm_page_share(dsm, p);
@@ -136,7 +136,7 @@ static void dn_dsm_board_read(dn_dsm_t *dsm, uint32_t rank, uint64_t interval, c
     }
 }
 
-/** Loose copies that were told of are no more: they are shared. `sync` is held. */
+/** Pages that are shared now are not loose any more. `sync` is held. */
 static void dn_dsm_board_tighten(dn_dsm_t *dsm)
 {
     uint32_t left = 0;
@@ -154,7 +154,7 @@ static void dn_dsm_board_tighten(dn_dsm_t *dsm)
     pthread_mutex_unlock(&dsm->table);
 }
 
-/** Has nobody written or fetched anything since the last barrier? */
+/** Has no process written or fetched a page since the last barrier, and is there nothing else to do after this barrier? */
 static bool dn_dsm_board_is_quiet(dn_dsm_t *dsm, const dn_dsm_tell_t *told)
 {
     for (uint32_t r = 0; r < dsm->ranks; r++) {
@@ -164,15 +164,15 @@ static bool dn_dsm_board_is_quiet(dn_dsm_t *dsm, const dn_dsm_tell_t *told)
     }
     pthread_mutex_lock(&dsm->sync);
     pthread_mutex_lock(&dsm->table);
-    /* What another thread fetches from here on, it fetches as it is after the barrier. */
+    /* A page that another thread fetches from here on has its content of after the barrier. */
     const bool quiet = 0 == dsm->loose.count && 0 == dsm->notes.head && 0 == dsm->blind.stamp;
     pthread_mutex_unlock(&dsm->table);
     pthread_mutex_unlock(&dsm->sync);
     return quiet;
 }
 
-/** Hear what all have told, and drop what is stale. `sync` is held throughout: what is stale is dropped before anything else is
- * released. */
+/** Hear what all processes have told, and drop stale copies. `sync` is held all the time: stale copies are dropped before another thread
+ * releases. @param[in] half  Where the present boards begin: runs. @param[in] stamp  Newest note when this process told. */
 static dn_status_t dn_dsm_board_hear(dn_dsm_t *dsm, const dn_dsm_tell_t *told, uint64_t half, uint64_t stamp)
 {
     const uint32_t inline_runs = (uint32_t) ((dsm->tell_bytes - DN_DSM_TELL_MIN) / sizeof(dn_dsm_run_t));
@@ -237,7 +237,7 @@ static void dn_dsm_barrier_fold(const dn_tree_reduction_t *super, const void *in
 }
 /** @} */
 
-/** Call BARRIER or REDUCE up to where all have come and been heard. @param[in] call  As dn_dsm_tell_t has it. */
+/** Do a barrier: release, wait for all processes, and acquire. @param[in] call  dn_dsm_tell_t::call. */
 static dn_status_t dn_dsm_barrier_pass(dn_dsm_t *dsm, uint32_t call)
 {
     dn_dsm_tell_t tell = {.call = call}, told[DN_DSM_RANKS_MAX];
@@ -288,7 +288,7 @@ dn_status_t dn_dsm_reduce(dn_dsm_t *dsm, dn_dsm_fold_t fold, double *value, size
                      DN_DSM_VALUES_MAX);
         return DN_ERR_PARAM;
     }
-    /* They may be in shared memory, which nobody touches inside. */
+    /* The values may be in shared memory, which this thread does not touch while dn_dsm_inside is set. */
     memcpy(in, value, count * sizeof(*value));
     dn_dsm_gate_close(dsm, "dn_dsm_reduce()");
     dn_dsm_inside++;

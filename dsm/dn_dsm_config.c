@@ -3,7 +3,7 @@
  * Copyright (c) 2026 The dimmnet authors
  */
 /** @file dn_dsm_config.c
- * What a process opens: defaults, the environment, and what is accepted. */
+ * The configuration: its defaults, its values from the environment, and its checks. */
 #include "dn_config.h"
 
 #include "dn_dsm_int.h"
@@ -29,7 +29,7 @@ void dn_dsm_config_init(dn_dsm_config_t *config)
                                 .homes = "stay"};
 }
 
-/** A number of the environment, where it is there. */
+/** Read a number from the environment, if the variable is set. */
 static dn_status_t dn_dsm_config_number(const char *name, uint64_t max, uint64_t *value_p)
 {
     const char *text = getenv(name);
@@ -87,7 +87,7 @@ dn_status_t dn_dsm_config_env(dn_dsm_config_t *config)
                : DN_ERR_PARAM;
 }
 
-/** @param[out] together_p  dn_dsm_t::together. */
+/** Parse dn_dsm_config_t::share. @param[out] together_p  dn_dsm_t::together. */
 static dn_status_t dn_dsm_config_share(const char *share, uint32_t *together_p)
 {
     char *end;

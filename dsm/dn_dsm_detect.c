@@ -3,8 +3,8 @@
  * Copyright (c) 2026 The dimmnet authors
  */
 /** @file dn_dsm_detect.c
- * The list of ways, and the one that works everywhere: mprotect(2) and SIGSEGV. The kernel keeps an area for each run of pages that
- * permit the same, and has a limit of them (vm.max_map_count). */
+ * The list of ways to detect accesses, and the way that works everywhere: mprotect(2) and SIGSEGV. The kernel keeps an area for each run of
+ * pages with the same permission, and limits the number of areas (vm.max_map_count). */
 #include "dn_config.h"
 
 #include "dn_dsm_detect.h"
@@ -55,8 +55,8 @@ const dn_dsm_detect_t dn_dsm_detect_segv = {.name = "segv",
 static const dn_dsm_detect_t *const dn_dsm_detects_all[] = {&dn_dsm_detect_segv, &dn_dsm_detect_uffd,
                                                             &dn_dsm_detect_scan};
 
-/** Find the way of a name, or for "auto" the first that works. @param[out] why_p  Why it does not; NULL: it works.
- * @return NULL: there is none. */
+/** Find the way of a name; for "auto" the first way that works. @param[out] why_p  Why the way does not work; NULL: it works.
+ * @return NULL: there is no such way. */
 static const dn_dsm_detect_t *dn_dsm_detect_find(const char *name, const char **why_p)
 {
     const bool any = 0 == strcmp(name, "auto");

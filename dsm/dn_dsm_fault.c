@@ -3,7 +3,7 @@
  * Copyright (c) 2026 The dimmnet authors
  */
 /** @file dn_dsm_fault.c
- * Accesses that a page does not permit: the signal handler, and what was there before it. */
+ * Accesses that a page does not permit: the signal handler, and the handler that was installed before it. */
 #include "dn_config.h"
 
 #include "dn_dsm_fault.h"
@@ -20,10 +20,10 @@
 __thread int dn_dsm_inside __attribute__((tls_model("initial-exec")));
 
 /** @name Ranges
- * A handler that looks for a range waits for nothing, whatever this thread, or one of the process that this one is a child of, was doing. Who
- * removes a range waits until nobody looks any more. */
+ * A handler that looks for a range waits for nothing. So it may interrupt any work of this thread; and in a child, it does not matter what
+ * threads of the parent were doing. A thread that removes a range waits until no thread looks any more. */
 /** @{ */
-static pthread_mutex_t dn_dsm_ranges_lock = PTHREAD_MUTEX_INITIALIZER; /**< of changes */
+static pthread_mutex_t dn_dsm_ranges_lock = PTHREAD_MUTEX_INITIALIZER; /**< held while the list changes */
 static dn_dsm_range_t *dn_dsm_ranges;                                  /**< atomic, as are all `next` */
 static uint32_t dn_dsm_lookers; /**< threads that look for a range. Atomic */
 
@@ -31,7 +31,7 @@ void dn_dsm_range_add(dn_dsm_range_t *range)
 {
     pthread_mutex_lock(&dn_dsm_ranges_lock);
     range->next = dn_dsm_ranges;
-    /* A0: pairs with A1: who finds the range finds what is in it. */
+    /* A0: pairs with A1: a thread that finds the range finds its members set. */
     dn_store_release(&dn_dsm_ranges, range);
     pthread_mutex_unlock(&dn_dsm_ranges_lock);
 }
@@ -44,7 +44,7 @@ void dn_dsm_range_remove(dn_dsm_range_t *range)
     while (range != *at) {
         at = &(*at)->next;
     }
-    /* L0 comes ahead of L1, and L2 ahead of L3, in the one order of all four: who is not seen by L1 does not find the range at L3. */
+    /* All four are in one order, L0 before L1, and L2 before L3. So a thread that L1 does not see does not find the range at L3. */
     dn_store_seq_cst(at, range->next);              /* L0 */
     while (0 != dn_load_seq_cst(&dn_dsm_lookers)) { /* L1: pairs also with L4 */
         sched_yield();
@@ -52,27 +52,29 @@ void dn_dsm_range_remove(dn_dsm_range_t *range)
     pthread_mutex_unlock(&dn_dsm_ranges_lock);
 }
 
-/** The range of an address. NULL: there is none. */
+/** Find the range of an address. @return NULL: there is none. */
 static dn_dsm_range_t *dn_dsm_range_find(const uint8_t *at)
 {
     (void) dn_fetch_add_seq_cst(&dn_dsm_lookers, 1);         /* L2 */
     dn_dsm_range_t *range = dn_load_seq_cst(&dn_dsm_ranges); /* L3, A1 */
     while (NULL != range && (at < range->at || at >= range->at + range->len)) {
-        range = dn_load_seq_cst(&range->next); /* the same */
+        range = dn_load_seq_cst(&range->next); /* L3, A1 */
     }
-    /* L4: what was read here was read before a range is given back. */
+    /* L4: the loads above are done before L1 sees this, and before the range is freed. */
     (void) dn_fetch_sub_release(&dn_dsm_lookers, 1);
     return range;
 }
 /** @} */
 
-static struct sigaction
-    dn_dsm_fault_before[2]; /**< of SIGSEGV and SIGBUS: what is called for what is not ours */
-static struct sigaction dn_dsm_fault_first[2]; /**< the same when the handler was installed first */
-static bool dn_dsm_fault_watched[2];
+/* By signal: SIGSEGV, SIGBUS. The thread that installs a handler writes them. */
+/** the handler that is called for addresses that are in no range: the one before the last installation */
+static struct sigaction dn_dsm_fault_before[2];
+static struct sigaction dn_dsm_fault_first[2]; /**< the handler before the first installation */
+static bool dn_dsm_fault_watched[2];           /**< the library's handler was installed */
+/** the signal that this thread is passing on; NULL: none */
 static __thread const siginfo_t *dn_dsm_fault_passed __attribute__((tls_model("initial-exec")));
 
-/** Was the access a write? */
+/** The kind of an access: DN_DSM_IS_READ and so on. */
 static int dn_dsm_fault_kind(const void *context)
 {
 #if defined(__x86_64__)
@@ -85,8 +87,9 @@ static int dn_dsm_fault_kind(const void *context)
 #endif
 }
 
-/** Do pages permit or forbid the access? Else making one accessible does not help: a page is not to be executed (known on x86-64 only), its
- * memory is broken, or a key of the program protects it. SEGV_MAPERR comes in a child, which has no pages. */
+/** Was the signal raised since a page does not permit the access? Otherwise it does not help to make the page accessible: the access executes
+ * the page (known on x86-64 only), the memory is broken, or a protection key of the program forbids it. SEGV_MAPERR comes in a child, which
+ * has no pages. */
 static bool dn_dsm_fault_is_of_pages(int number, const siginfo_t *info, const void *context)
 {
 #if defined(__x86_64__)
@@ -101,7 +104,7 @@ static bool dn_dsm_fault_is_of_pages(int number, const siginfo_t *info, const vo
                             : SEGV_ACCERR == info->si_code || SEGV_MAPERR == info->si_code;
 }
 
-/** Call the handler of before, with what it has blocked: ours blocks nothing. */
+/** Call a handler that was installed before. The signals that it wants blocked are blocked meanwhile: the library's handler blocks none. */
 static void dn_dsm_fault_call(const struct sigaction *before, int number, siginfo_t *info, void *context)
 {
     sigset_t blocked = before->sa_mask, own;
@@ -118,11 +121,13 @@ static void dn_dsm_fault_call(const struct sigaction *before, int number, siginf
     pthread_sigmask(SIG_SETMASK, &own, NULL);
 }
 
-/** Do what would have been done without us. @param[in] why  A sentence on the address, of the range @p what; NULL: none. */
+/** Pass a signal on, as if the library had no handler. @param[in] what  The range, for the log line. @param[in] why  A text on the address;
+ * NULL: no log line. */
 static void dn_dsm_fault_pass(int number, siginfo_t *info, void *context, const char *what, const char *why)
 {
-    /* A handler that was installed over ours, and was found there at a later opening, calls ours in its turn. Where a handler was
-     * left by a jump, this may be taken for that: then `first` is mostly what `before` is. */
+    /* The program may have installed a handler after the library's. A later opening has found it as the handler before, and it calls the
+     * library's handler again: then the first handler is called. If the program has left a handler by a jump, a new signal may be taken
+     * for this; mostly `first` and `before` are the same then. */
     const bool again = info == dn_dsm_fault_passed;
     struct sigaction *kept = &(again ? dn_dsm_fault_first : dn_dsm_fault_before)[SIGBUS == number];
     const struct sigaction before = *kept;
@@ -139,10 +144,11 @@ static void dn_dsm_fault_pass(int number, siginfo_t *info, void *context, const 
         }
         dn_dsm_fault_call(&before, number, info, context);
     } else if (0 < info->si_code || SIG_DFL == before.sa_handler) {
-        /* The access is made again, and ends the process where a debugger finds it; the kernel heeds no SIG_IGN there either. */
+        /* The thread makes the access again, which ends the process at the place where a debugger looks. The kernel does not heed
+         * SIG_IGN for such a signal either. */
         signal(number, SIG_DFL);
         if (0 >= info->si_code) {
-            /* Sent by kill(2) or the like: it ends the process here. */
+            /* The signal was sent by kill(2) or the like, and is sent again: it ends the process here. */
             raise(number);
         }
     }
@@ -170,7 +176,7 @@ static void dn_dsm_fault_handle(int number, siginfo_t *info, void *context)
     errno = error;
 }
 
-/** Keep what was there before ours. Ours needs to know it from its first call on. */
+/** Keep the handler that was installed before. The library's handler may need it from its first call on. */
 static void dn_dsm_fault_keep(int i, const struct sigaction *before)
 {
     dn_dsm_fault_before[i] = *before;
@@ -179,29 +185,29 @@ static void dn_dsm_fault_keep(int i, const struct sigaction *before)
     }
 }
 
-/** dn_dsm_fault_watch(), one thread at a time. */
+/** dn_dsm_fault_watch(). One thread at a time calls this. */
 static dn_status_t dn_dsm_fault_install(const dn_dsm_detect_t *way)
 {
-    /* The signal is not blocked in the handler, so that an access there, by what progress calls, gets a sentence, too. */
+    /* The signal is not blocked in the handler. So an access in a function that progress calls there gets a sentence, too. */
     struct sigaction action = {.sa_sigaction = dn_dsm_fault_handle,
                                .sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK | SA_NODEFER};
     static const int numbers[2] = {SIGSEGV, SIGBUS};
 
     sigemptyset(&action.sa_mask);
     for (int i = 0; i < 2; i++) {
-        /* An access outside, or after the end, raises SIGSEGV whatever the way. */
+        /* SIGSEGV is always handled: with any way, an access outside of the allocated pages, or after the close, raises it. */
         if (SIGSEGV != numbers[i] && way->signal != numbers[i]) {
             continue;
         }
         struct sigaction before, last;
         bool installed = 0 == sigaction(numbers[i], NULL, &before);
-        /* Not ours: it is the first time, or the program has installed one since. */
+        /* Another handler is there: this is the first time, or the program has installed a handler since. */
         if (installed
             && (0 == (before.sa_flags & SA_SIGINFO) || dn_dsm_fault_handle != before.sa_sigaction)) {
             dn_dsm_fault_keep(i, &before);
             installed = 0 == sigaction(numbers[i], &action, &last);
             if (installed && last.sa_sigaction != before.sa_sigaction) {
-                /* Another thread of the program was faster. */
+                /* Another thread of the program has installed a handler in between. */
                 dn_dsm_fault_keep(i, &last);
             }
             dn_dsm_fault_watched[i] = dn_dsm_fault_watched[i] || installed;

@@ -5,9 +5,9 @@
 /** @file dn_dsm_host.c
  * Ranks that have one cache: see dn_dsm_host.h.
  *
- * A rank finds what another one offers by its number of process and descriptor, in /proc. The name there has a number that was drawn by
- * lot, so what has that name is what was offered. Where it is not there, as on another host, in another container or without the right
- * to look, each rank keeps the cache of its own.
+ * A rank finds the files that another rank offers in /proc, by process number and descriptor. The name of a file contains a random
+ * number, so a file with that name is the offered file. If the file is not there, each rank keeps its own cache: the other rank is on
+ * another host or in another container, or this rank has no right to look.
  */
 #include "dn_config.h"
 
@@ -25,8 +25,8 @@
 
 #include "dn_dsm_diff.h"
 
-/** Intervals that are kept while pages are fetched: of 8 pages with DN_DSM_RANKS_MAX. They are on the stack, also in the handler of a
- * signal, which fetches one page. */
+/** The most intervals that are kept while pages are fetched: those of 8 pages if there are DN_DSM_RANKS_MAX ranks. They are on the stack,
+ * also of a signal handler, which fetches one page. */
 #define DN_DSM_HOST_KNOWN (8u * DN_DSM_RANKS_MAX)
 
 /** @name Opening */
@@ -69,12 +69,12 @@ void dn_dsm_host_offer(dn_dsm_t *dsm, dn_dsm_offer_t *offer)
         (dn_dsm_offer_t){.os_pid = (uint32_t) getpid(), .table = -1, .cache = -1, .together = dsm->together};
     if (1 < dsm->ranks && 1 < dsm->together
         && sizeof(offer->nonce) == getrandom(&offer->nonce, sizeof(offer->nonce), 0)) {
-        /* Without it this rank has a cache with others only where all have. */
+        /* If there is no table, this rank shares a cache only if all ranks share one. */
         offer->table = dn_dsm_host_file(offer, "table", dn_dsm_host_table_bytes(dsm));
     }
 }
 
-/** Map a file that another process offers. @return NULL: it is not in reach. */
+/** Map a file that another process offers. @return NULL: the file is not found, or cannot be mapped. */
 static void *dn_dsm_host_find(const dn_dsm_offer_t *offer, int32_t fd, const char *what, uint64_t bytes)
 {
     char path[64], name[64], wanted[100], found[100];
@@ -96,7 +96,7 @@ static void *dn_dsm_host_find(const dn_dsm_offer_t *offer, int32_t fd, const cha
     return memory;
 }
 
-/** Try to map what a rank below this one offers. @param[out] raw_p  Its cache. */
+/** Try to map the table and the cache that a rank below this one offers. @param[out] raw_p  Its cache. @return whether it is mapped. */
 static bool dn_dsm_host_reach(dn_dsm_t *dsm, uint32_t rank, uint8_t **raw_p)
 {
     const dn_dsm_card_t *card = &dsm->card[rank];
@@ -104,7 +104,7 @@ static bool dn_dsm_host_reach(dn_dsm_t *dsm, uint32_t rank, uint8_t **raw_p)
     dn_dsm_host_t *host = &dsm->host;
     void *raw = NULL;
 
-    /* Each of two ranks has its say, and both come to the same. */
+    /* Both ranks take the smaller setting of the two, so they decide alike. */
     const uint32_t together = offer->together < dsm->together ? offer->together : dsm->together;
     if (0 == together || rank / together != dsm->rank / together) {
         return false;
@@ -119,7 +119,7 @@ static bool dn_dsm_host_reach(dn_dsm_t *dsm, uint32_t rank, uint8_t **raw_p)
     return NULL != raw;
 }
 
-/** Has this rank a cache together with others? */
+/** Does this rank share its cache with other ranks? */
 static bool dn_dsm_host_is_full(const dn_dsm_t *dsm)
 {
     uint32_t ranks = 0;
@@ -130,13 +130,13 @@ static bool dn_dsm_host_is_full(const dn_dsm_t *dsm)
     return 1 < ranks;
 }
 
-/** What a rank tells of what it has mapped. */
+/** What a rank tells of the cache that it has mapped. */
 typedef struct dn_dsm_found {
-    uint16_t first; /**< the rank whose cache it is: the own one, or a lower one */
-    uint16_t table; /**< not 0: the table of that rank, too */
+    uint16_t first; /**< the rank whose cache it is: this rank, or a lower one */
+    uint16_t table; /**< not 0: this rank has mapped the table of that rank, too */
 } dn_dsm_found_t;
 
-/** Tell what this rank has mapped, and hear the others: dn_dsm_t::keeper, ::shares. */
+/** Tell what this rank has mapped, and hear the others. Sets dn_dsm_t::keeper and ::shares. */
 static dn_status_t dn_dsm_host_agree(dn_dsm_t *dsm, const dn_dsm_found_t *own)
 {
     dn_dsm_found_t found[DN_DSM_RANKS_MAX] = {0};
@@ -146,7 +146,7 @@ static dn_status_t dn_dsm_host_agree(dn_dsm_t *dsm, const dn_dsm_found_t *own)
         size_t len = sizeof(found[r]);
         status = dsm->meet->hear(dsm, r, "share", &found[r], &len);
         if (sizeof(found[r]) != len || found[r].first >= dsm->ranks) {
-            /* Bytes of a peer. */
+            /* A peer has told nonsense: it counts as alone. */
             found[r] = (dn_dsm_found_t){.first = (uint16_t) r};
         }
     }
@@ -157,7 +157,7 @@ static dn_status_t dn_dsm_host_agree(dn_dsm_t *dsm, const dn_dsm_found_t *own)
     }
     for (uint32_t r = 0; r < dsm->ranks && DN_OK == status; r++) {
         const uint16_t first = found[r].first;
-        /* One that has mapped a cache that its owner does not use is alone. */
+        /* If the owner of a cache uses another cache itself, a rank that has mapped the first one is alone. */
         if (dsm->shares || (0 != found[r].table && found[first].first == first && !dsm->moves)) {
             dsm->keeper[r] = first;
         }
@@ -165,7 +165,7 @@ static dn_status_t dn_dsm_host_agree(dn_dsm_t *dsm, const dn_dsm_found_t *own)
     return status;
 }
 
-/** Begin with the table. */
+/** Set up dn_dsm_t::host, with the table. */
 static dn_status_t dn_dsm_host_begin(dn_dsm_t *dsm)
 {
     dn_dsm_host_t *host = &dsm->host;
@@ -200,7 +200,7 @@ static void dn_dsm_host_drop_table(dn_dsm_t *dsm)
     dsm->host.table = NULL;
 }
 
-/** Unmap all. */
+/** Unmap the table and the keeper's cache. */
 static void dn_dsm_host_drop(dn_dsm_t *dsm)
 {
     dn_dsm_host_drop_table(dsm);
@@ -210,7 +210,7 @@ static void dn_dsm_host_drop(dn_dsm_t *dsm)
     dsm->host.cache = NULL;
 }
 
-/** All have opened what they use. */
+/** Close the offered files. All ranks have opened what they use. */
 static void dn_dsm_host_shut(dn_dsm_offer_t *offer)
 {
     int32_t *const fd[2] = {&offer->table, &offer->cache};
@@ -239,7 +239,7 @@ dn_status_t dn_dsm_host_join(dn_dsm_t *dsm)
     if (DN_OK == status && dn_dsm_host_is_full(dsm)) {
         dsm->raw = found.first == dsm->rank ? dsm->raw : raw;
         if (dsm->shares) {
-            /* Nothing is fetched or sent. */
+            /* Nothing is fetched or sent: no table is needed. */
             dn_dsm_host_drop_table(dsm);
         } else {
             status = dn_dsm_host_begin(dsm);
@@ -267,12 +267,12 @@ bool dn_dsm_host_has(const dn_dsm_t *dsm, uint32_t page)
 {
     const dn_dsm_host_t *host = &dsm->host;
 
-    /* H1: pairs with H0 in dn_dsm_host_note(): what is said of the copy is in it. */
+    /* H1: pairs with H0 in dn_dsm_host_note(): the copy has the bytes that the table says. */
     if (NULL == host->spot || dn_load_acquire(&host->spot[page].since) < host->wanted) {
         return false;
     }
     for (uint32_t r = 0; r < dsm->ranks; r++) {
-        /* H1. What ranks of this host write is in the copy as they write it. */
+        /* H1. Ranks of this host are left out: the copy has what they write at once. */
         if (dsm->keeper[r] != dsm->keeper[dsm->rank]
             && dn_load_acquire(&host->within[(uint64_t) page * dsm->ranks + r])
                    < dn_dsm_notes_interval(&dsm->notes, page, r)) {
@@ -287,13 +287,13 @@ void dn_dsm_host_renew(dn_dsm_t *dsm)
     dn_dsm_host_t *host = &dsm->host;
 
     if (NULL != host->spot) {
-        /* C0: pairs with C1: who finds this number or a later one PULLs after what comes before this. */
+        /* C0: pairs with C1: a thread that finds this number or a later one does its PULL after this, and after all that comes before. */
         host->wanted = dn_fetch_add_acq_rel(host->clock, 1) + 2;
     }
 }
 
-/** A page was fetched, and merged. It is taken. @param[in] since, known  Before the PULL: the clock, 0 where the page was not known to be
- * shared; and intervals by rank. */
+/** Note what the copy of a page has: the page was fetched and merged, and is taken. @param[in] since  1 + the clock before the PULL; 0: the
+ * page was not known to be shared. @param[in] known  By rank: intervals before the PULL. */
 static void dn_dsm_host_note(dn_dsm_t *dsm, uint32_t page, uint64_t since, const uint64_t *known)
 {
     dn_dsm_spot_t *spot = &dsm->host.spot[page];
@@ -301,7 +301,7 @@ static void dn_dsm_host_note(dn_dsm_t *dsm, uint32_t page, uint64_t since, const
 
     for (uint32_t r = 0; r < dsm->ranks; r++) {
         if (dn_load_relaxed(&within[r]) < known[r]) {
-            dn_store_release(&within[r], known[r]); /* H0: behind the bytes of the copy */
+            dn_store_release(&within[r], known[r]); /* H0: after the bytes of the copy */
         }
     }
     if (dn_load_relaxed(&spot->since) < since) {
@@ -316,7 +316,7 @@ dn_status_t dn_dsm_host_take(dn_dsm_t *dsm, const uint32_t *page, uint32_t count
 {
     for (uint32_t i = 0; NULL != dsm->host.spot && i < count; i++) {
         dn_wait_t wait = {0};
-        /* T1: pairs with T0: the twin is as the one before has left it. */
+        /* T1: pairs with T0: this rank finds the twin as the rank before has left it. */
         while (!dn_dsm_is_home(dsm, page[i])
                && !dn_cas_acq_rel_u32(&dsm->host.spot[page[i]].taken, DN_DSM_FREE, DN_DSM_TAKEN)) {
             const dn_status_t status = dn_dsm_wait(dsm, &wait, DN_WAIT_BLIND);
@@ -340,7 +340,7 @@ void dn_dsm_host_give(dn_dsm_t *dsm, const uint32_t *page, uint32_t count)
 
 _Static_assert(64 == DN_DSM_FETCH, "dn_dsm_host_t::free has a bit for each place");
 
-/** Take a place, of the free ones the first. What is there is used again and again, so few pages of memory do. `table` is held. */
+/** Take the first free place. So the first places are used again and again, and few pages of memory are needed. `table` is held. */
 static uint32_t dn_dsm_host_take_place(dn_dsm_host_t *host)
 {
     const uint32_t place = (uint32_t) __builtin_ctzll(host->free);
@@ -358,23 +358,24 @@ static void dn_dsm_host_give_places(dn_dsm_t *dsm, uint32_t count, const uint32_
     pthread_mutex_unlock(&dsm->table);
 }
 
-/** What is fetched, by a thread that has taken it. */
+/** Pages that a thread has taken and fetches. */
 typedef struct dn_dsm_fetch {
     uint32_t count;
-    uint32_t page[DN_DSM_FETCH];
-    uint32_t place[DN_DSM_FETCH];
-    uint64_t since[DN_DSM_FETCH]; /**< for dn_dsm_host_note() */
-    uint64_t known[DN_DSM_HOST_KNOWN];
+    uint32_t page[DN_DSM_FETCH];       /**< numbers of count pages */
+    uint32_t place[DN_DSM_FETCH];      /**< their places in dn_dsm_t::beside */
+    uint64_t since[DN_DSM_FETCH];      /**< for dn_dsm_host_note() */
+    uint64_t known[DN_DSM_HOST_KNOWN]; /**< ranks intervals for each page, for dn_dsm_host_note() */
 } dn_dsm_fetch_t;
 
-/** Which of these pages, which are taken, are to be fetched? @return how many of them were looked at, until no place was free. */
+/** Find which of these pages have to be fetched, and take places for them. The pages are taken. @return how many pages were looked at: fewer
+ * than @p count if no place was free. */
 static uint32_t dn_dsm_host_look(dn_dsm_t *dsm, const uint32_t *page, uint32_t count, dn_dsm_fetch_t *fetch)
 {
     uint32_t i = 0;
 
     pthread_mutex_lock(&dsm->table);
     fetch->count = 0;
-    /* C1: pairs with C0. */
+    /* C1: pairs with C0 in dn_dsm_host_renew(). */
     const uint64_t now = 1 + dn_load_acquire(dsm->host.clock);
     for (; i < count; i++) {
         if (dn_dsm_host_has(dsm, page[i])) {
@@ -395,7 +396,7 @@ static uint32_t dn_dsm_host_look(dn_dsm_t *dsm, const uint32_t *page, uint32_t c
     return i;
 }
 
-/** Have what was looked at here. */
+/** Fetch pages to their places, and merge them into the copies. Give the places back. */
 static dn_status_t dn_dsm_host_bring(dn_dsm_t *dsm, const dn_dsm_fetch_t *fetch)
 {
     dn_status_t status = DN_OK;
@@ -413,7 +414,7 @@ static dn_status_t dn_dsm_host_bring(dn_dsm_t *dsm, const dn_dsm_fetch_t *fetch)
     return status;
 }
 
-/** The same of few pages, so that what is known of them has room on the stack. */
+/** dn_dsm_host_fetch() of so few pages that their intervals have room on the stack. */
 static dn_status_t dn_dsm_host_fetch_few(dn_dsm_t *dsm, const uint32_t *page, uint32_t count)
 {
     dn_dsm_fetch_t fetch;
@@ -429,7 +430,7 @@ static dn_status_t dn_dsm_host_fetch_few(dn_dsm_t *dsm, const uint32_t *page, ui
             status = dn_dsm_host_bring(dsm, &fetch);
             dn_wait_restart(&wait);
         } else {
-            /* A thread that has places has its pages, too, and waits for transfers alone. */
+            /* Wait for a place. A thread that has places has taken its pages, and waits for transfers only, so it goes on. */
             status = dn_dsm_wait(dsm, &wait, 0);
         }
         i += looked;
@@ -457,13 +458,13 @@ void dn_dsm_host_send(dn_dsm_t *dsm, uint32_t page)
 {
     if (NULL != dsm->host.spot) {
         dn_store_relaxed_u32(&dsm->host.spot[page].taken, DN_DSM_SENT);
-        /* S0: pairs with S2: who finds this number finds the page SENT, unless the diff has ended. */
+        /* S0: pairs with S2: a rank that finds this number finds the page SENT, unless the send has ended. */
         const uint32_t before = dn_fetch_add_acq_rel(&dsm->host.spot[page].sent, 1);
         if (NULL != dsm->host.marked) {
-            /* This process notes the page when this has ended, and with it what others have sent before. */
+            /* This process notes the page when this send has ended. The note counts for earlier sends of other ranks, too. */
             dsm->host.marked[page] = before + 1;
         }
-        /* S1: pairs with S3: who finds the twin changed by this finds the number changed, too. */
+        /* S1: pairs with S3: a rank that finds the twin changed by this send finds the number changed, too. */
         dn_fence_release();
     }
 }
@@ -474,7 +475,7 @@ void dn_dsm_host_mark(dn_dsm_t *dsm, uint32_t page)
         const dn_dsm_spot_t *spot = &dsm->host.spot[page];
         const uint32_t sent = dn_load_acquire_u32(&spot->sent); /* S2 */
 
-        /* A send that is under way may yet take what is written from now on, so that it counts as one that comes. */
+        /* A send that is under way may still take what is written from now on. So it counts as a send that comes later. */
         dsm->host.marked[page] = sent - (DN_DSM_SENT == dn_load_acquire_u32(&spot->taken));
     }
 }

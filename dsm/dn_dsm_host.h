@@ -66,8 +66,8 @@ void dn_dsm_host_offer(dn_dsm_t *dsm, dn_dsm_offer_t *offer);
 int dn_dsm_host_file(const dn_dsm_offer_t *offer, const char *what, uint64_t bytes);
 /** Map such a file. @return NULL: it cannot be mapped. */
 void *dn_dsm_host_map(int file, uint64_t bytes);
-/** All ranks have told their cards. Find the ranks of this host, and map what the keeper offers: sets dn_dsm_t::keeper, ::shares, ::raw,
- * ::twin. */
+/** Find the ranks of this host, and map the cache and the table that the keeper offers. All ranks have told their cards. Sets
+ * dn_dsm_t::keeper, ::shares, ::raw and ::twin. */
 dn_status_t dn_dsm_host_join(dn_dsm_t *dsm);
 /** Give back what these functions took. Called also when they have failed. */
 void dn_dsm_host_leave(dn_dsm_t *dsm);
@@ -81,7 +81,7 @@ static inline bool dn_dsm_is_home(const dn_dsm_t *dsm, uint32_t page)
     return dsm->keeper[dsm->page[page].home] == dsm->keeper[dsm->rank];
 }
 
-/** Is there a copy that has all that this process knows of? `table` is held. */
+/** Has the copy of this host all writes of which this process knows? `table` is held. */
 bool dn_dsm_host_has(const dn_dsm_t *dsm, uint32_t page);
 /** This process must see more than it has notes of: copies that are here now are too old for it. `table` is held. */
 void dn_dsm_host_renew(dn_dsm_t *dsm);

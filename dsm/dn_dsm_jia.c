@@ -3,7 +3,7 @@
  * Copyright (c) 2026 The dimmnet authors
  */
 /** @file dn_dsm_jia.c
- * JIAJIA's interface, on dn_dsm.h alone. */
+ * JIAJIA's interface. It uses dn_dsm.h only. */
 #include "dn_config.h"
 
 #include <stdarg.h>
@@ -19,9 +19,9 @@ int jiapid;
 int jiahosts;
 int jia_lock_index;
 
-static dn_dsm_t *jia_dsm;
-static int jia_next; /**< home of the next jia_alloc() */
-static struct timespec jia_began;
+static dn_dsm_t *jia_dsm;         /**< NULL: before jia_init(), and after jia_exit() */
+static int jia_next;              /**< home of the next jia_alloc() */
+static struct timespec jia_began; /**< time of jia_init() */
 
 void jia_error(const char *format, ...)
 {
@@ -31,12 +31,12 @@ void jia_error(const char *format, ...)
     va_start(args, format);
     vsnprintf(text, sizeof(text), format, args);
     va_end(args);
-    /* In one piece, as others may write at the same time. */
+    /* The line is written by one call, as other processes may write at the same time. */
     fprintf(stderr, "process %d: %s\n", jiapid, text);
     exit(EXIT_FAILURE);
 }
 
-/** libdn_dsm has said what is wrong. */
+/** End this process, unless a status is DN_OK. libdn_dsm has logged what is wrong. */
 static void jia_need(dn_status_t status, const char *what)
 {
     if (DN_OK != status) {
@@ -44,7 +44,7 @@ static void jia_need(dn_status_t status, const char *what)
     }
 }
 
-/** The memory that is open. */
+/** The open memory; ends this process if none is open. */
 static dn_dsm_t *jia_open(const char *what)
 {
     if (NULL == jia_dsm) {
@@ -78,7 +78,7 @@ void jia_exit(void)
 
 /** @name Memory */
 /** @{ */
-/** Allocate. @param[in] blocks  Sizes of blocks, n of them; NULL: all have @p block bytes. */
+/** Allocate. @param[in] blocks  @p n sizes of blocks, in bytes; NULL: all blocks have @p block bytes. @param[in] host  Home of the first. */
 static unsigned long jia_take(unsigned long bytes, unsigned long block, const int *blocks, int n, int host)
 {
     dn_dsm_t *dsm = jia_open("jia_alloc");
@@ -153,7 +153,7 @@ unsigned long jia_alloc(unsigned long bytes)
 /** @{ */
 void jia_lock(int lock)
 {
-    /* A number below zero is one that there is not. */
+    /* A number below zero becomes a large one, and dn_dsm_lock() refuses it. */
     jia_need(dn_dsm_lock(jia_open("jia_lock"), (uint32_t) lock), "jia_lock");
 }
 
