@@ -3,17 +3,19 @@
  * Copyright (c) 2026 The dimmnet authors
  */
 /** @file dn_dsm_lock.c
- * Locks are queues of processes. The home of a lock has a word with the last process of the queue. Who wants the lock swaps itself in,
- * and tells the one before, by an AOTF into its LLCM; that one hands the lock over by a line of LLCM, which the waiter polls.
+ * Locks are queues of processes. The home of a lock has a word, the tail, which names the last process of the queue. A process that wants
+ * the lock swaps itself into the tail, and tells the process before it, by an AOTF into the LLCM of that process. That process hands the
+ * lock over by a line of LLCM, which the waiting process polls.
  *
- *   asks:     swap the tail; nobody there: it has the lock. Else AOTF "I am next" to who was there, and poll the own line
- *   gives:    nobody is next: compare and swap the tail back to 0. Else, or when that fails, wait for who is next; line to it
+ *   ask:      swap the tail. If it was 0, this process has the lock. Else AOTF "this process is next" to the process that was there,
+ *             and poll the own line
+ *   give:     if no process is next, compare and swap the tail back to 0. Else, or if that fails, wait until `next` is set; send the line
  *
- * So a hand-over takes the time of one line, wherever the home is. Beside the flag the line has the last notices; those before are in
- * the log of the lock, which its holder PUSHes to the home before it hands over, and which a holder PULLs that is behind.
+ * So a hand-over takes the time of one line, wherever the home is. The line has the last notes beside its flag. Notes before these are in
+ * the log of the lock. The holder PUSHes its notes to the log at the home before it hands over. A new holder that is behind PULLs them.
  *
- * The flag is the waiter's turn, a number that it has told the one before: it is not met again. The word `next` is cleared by its owner
- * before it swaps itself in, when nobody can write it.
+ * The flag is the turn of the waiting process, a number that it has told the process before it. No turn is used twice. A process clears its
+ * word `next` before it swaps itself in: no other process can write the word then.
  */
 #include "dn_config.h"
 
@@ -21,6 +23,7 @@
 
 #include <string.h>
 
+/** In dn_dsm_lines_t::next: the turn is above the rank. */
 #define DN_DSM_TURN_SHIFT 16
 
 /** @name Words and lines */
@@ -30,7 +33,7 @@ static uint32_t dn_dsm_lock_home(const dn_dsm_t *dsm, uint32_t lock)
     return lock % dsm->ranks;
 }
 
-/** Where a lock's word is in the desk of its home: the words come first. */
+/** Where a lock's word is in the desk of its home. The words are at the begin of the desk. */
 static uint64_t dn_dsm_lock_off(const dn_dsm_t *dsm, uint32_t lock)
 {
     return (uint64_t) (lock / dsm->ranks) * sizeof(dn_dsm_word_t);
@@ -50,7 +53,7 @@ static dn_status_t dn_dsm_lock_aotf(dn_dsm_t *dsm, uint32_t rank, uint64_t off, 
     return status;
 }
 
-/** Poll a word of the own LLCM until it is not, or is, a value. */
+/** Poll a word of the own LLCM. @param[in] until  Until it is @p value; false: until it is another value. */
 static dn_status_t dn_dsm_lock_poll(dn_dsm_t *dsm, const uint64_t *word, uint64_t value, bool until)
 {
     dn_wait_t wait = {0};
@@ -67,7 +70,7 @@ static dn_status_t dn_dsm_lock_poll(dn_dsm_t *dsm, const uint64_t *word, uint64_
 
 /** @name The queue */
 /** @{ */
-/** SWAP or CAS of the word of a lock, which is at its home. @param[out] before_p  What was there. */
+/** SWAP or CAS of the tail of a lock, at its home. @param[out] before_p  The value before. */
 static dn_status_t dn_dsm_lock_swap(dn_dsm_t *dsm, uint32_t lock, dn_amo_op_t op, uint64_t compare,
                                     uint64_t operand, uint64_t *before_p)
 {
@@ -82,7 +85,7 @@ static dn_status_t dn_dsm_lock_swap(dn_dsm_t *dsm, uint32_t lock, dn_amo_op_t op
     return dn_dsm_amo(dsm, home, &amo, before_p);
 }
 
-/** @param[out] handed_p  Another process has handed it over, by the own line. */
+/** Ask for a lock, and wait until this process has it. @param[out] handed_p  Another process has handed it over, by the own line. */
 static dn_status_t dn_dsm_lock_ask(dn_dsm_t *dsm, uint32_t lock, bool *handed_p)
 {
     dn_dsm_lines_t *lines = &dsm->lines[lock];
@@ -107,7 +110,7 @@ static dn_status_t dn_dsm_lock_ask(dn_dsm_t *dsm, uint32_t lock, bool *handed_p)
     return DN_OK != status ? status : dn_dsm_lock_poll(dsm, &lines->flag, dsm->lock[lock].turn, true);
 }
 
-/** @param[in] line  What stands beside the flag. */
+/** Give a lock to the next process, if there is one. @param[in] line  All of the line but its flag. */
 static dn_status_t dn_dsm_lock_give(dn_dsm_t *dsm, uint32_t lock, const dn_dsm_lines_t *line)
 {
     dn_dsm_lines_t *lines = &dsm->lines[lock];
@@ -115,7 +118,7 @@ static dn_status_t dn_dsm_lock_give(dn_dsm_t *dsm, uint32_t lock, const dn_dsm_l
     dn_status_t status;
 
     if (dsm->serves && 0 == dn_load_acquire(&lines->next)) {
-        /* Who waits may have said so by a message that nobody has looked at. */
+        /* A process that waits may have told this by a message that has not been looked at. */
         (void) dn_progress(dsm->port);
     }
     if (0 == dn_load_acquire(&lines->next)) {
@@ -150,7 +153,7 @@ static dn_status_t dn_dsm_lock_give(dn_dsm_t *dsm, uint32_t lock, const dn_dsm_l
 
 /** @name Notices in the log of a lock */
 /** @{ */
-/** Bytes of a lock's word at its home, to or from memory here. */
+/** Move bytes of a lock's word at its home to or from memory here. */
 static dn_status_t dn_dsm_lock_move(dn_dsm_t *dsm, uint32_t lock, void *local, const dn_sg_t *local_sg,
                                     const dn_sg_t *remote_sg, uint64_t len, bool write)
 {
@@ -165,7 +168,7 @@ static dn_status_t dn_dsm_lock_move(dn_dsm_t *dsm, uint32_t lock, void *local, c
     return dn_dsm_move(dsm, home, &xfer, write);
 }
 
-/** Where notes seq .. seq + count - 1 are in the word: two blocks. */
+/** Find where notes seq .. seq + count - 1 are in the word: in two blocks, of which the second may be empty. */
 static void dn_dsm_lock_blocks(uint64_t seq, uint64_t count, dn_block_t block[2])
 {
     const uint64_t at = seq % DN_DSM_LOG;
@@ -177,7 +180,7 @@ static void dn_dsm_lock_blocks(uint64_t seq, uint64_t count, dn_block_t block[2]
         (dn_block_t){.at = offsetof(dn_dsm_word_t, log), .len = (count - first) * sizeof(dn_dsm_note_t)};
 }
 
-/** Hear what the lock has been told since this process had it. `sync` is held. @param[in] handed  By the own line. */
+/** Hear what the lock was told since this process had it. `sync` is held. @param[in] handed  The lock was handed over by the own line. */
 static dn_status_t dn_dsm_lock_hear(dn_dsm_t *dsm, uint32_t lock, bool handed)
 {
     dn_dsm_lock_t *own = &dsm->lock[lock];
@@ -196,7 +199,7 @@ static dn_status_t dn_dsm_lock_hear(dn_dsm_t *dsm, uint32_t lock, bool handed)
     }
     own->seq = seq;
     if (DN_DSM_LOG < behind) {
-        /* What the notices were, this process cannot tell others either. */
+        /* This process does not get all notes, so it cannot tell them to others either. */
         dn_dsm_page_all_stale(dsm);
         dn_dsm_blind_set(dsm, lock);
         return DN_OK;
@@ -215,7 +218,7 @@ static dn_status_t dn_dsm_lock_hear(dn_dsm_t *dsm, uint32_t lock, bool handed)
     return status;
 }
 
-/** Tell the lock what the next one has to know. `sync` is held. @param[out] line  What stands beside the flag. */
+/** Tell the lock what the next holder has to know. `sync` is held. @param[out] line  All of the line but its flag. */
 static dn_status_t dn_dsm_lock_tell(dn_dsm_t *dsm, uint32_t lock, dn_dsm_lines_t *line)
 {
     dn_dsm_lock_t *own = &dsm->lock[lock];
@@ -231,7 +234,7 @@ static dn_status_t dn_dsm_lock_tell(dn_dsm_t *dsm, uint32_t lock, dn_dsm_lines_t
     }
     const uint64_t before = own->seq;
     if (all || DN_DSM_LOG < count) {
-        /* Too many: everybody is too far behind now, and drops all. */
+        /* Too many notes: the number grows so far that every process is too far behind, and drops all copies. */
         own->seq += 2 * DN_DSM_LOG;
         count = 0;
     } else {
@@ -250,7 +253,7 @@ static dn_status_t dn_dsm_lock_tell(dn_dsm_t *dsm, uint32_t lock, dn_dsm_lines_t
 }
 /** @} */
 
-/** Hear, and drop what is stale. */
+/** Acquire with a lock that this process has got: hear notices, and drop stale copies. */
 static dn_status_t dn_dsm_lock_acquire(dn_dsm_t *dsm, uint32_t lock, bool handed)
 {
     const uint64_t began = dn_dsm_clock();
@@ -274,7 +277,7 @@ static dn_status_t dn_dsm_lock_acquire(dn_dsm_t *dsm, uint32_t lock, bool handed
     return status;
 }
 
-/** Does this thread have it? Only a thread itself writes its own number there, so no other value is taken for it. */
+/** Has this thread the lock? Relaxed: only this thread writes its own number there, so it finds this number only if it has the lock. */
 static bool dn_dsm_lock_is_ours(const dn_dsm_t *dsm, uint32_t lock)
 {
     return dn_load_relaxed(&dsm->lock[lock].owner) == (uintptr_t) &dn_dsm_inside;

@@ -3,8 +3,8 @@
  * Copyright (c) 2026 The dimmnet authors
  */
 /** @file dn_dsm_map.c
- * The page map: a picture of who fetched which page how often. Rank 0 gathers it as the memory is closed, lets the others go, and
- * writes it, as a PNG.
+ * The page map: a picture that shows which process fetched which page how often. When the memory is closed, rank 0 gathers the counts, lets
+ * the other processes go, and writes the picture as a PNG.
  *
  * Each process has a panel, eight of them beside each other. In a panel each page has a cell, 64 of them beside each other.
  */
@@ -19,33 +19,34 @@
 
 #include "dn_dsm_png.h"
 
-/** Points of a cell, in both directions. */
+/** Width and height of a cell, in points. */
 #define DN_DSM_MAP_CELL 4u
 /** Cells of a panel beside each other. */
 #define DN_DSM_MAP_CELLS 64u
 /** Points between panels, and around them. */
 #define DN_DSM_MAP_GAP 8u
-/** Panels beside each other. */
+/** The most panels beside each other. */
 #define DN_DSM_MAP_PANELS 8u
 
+/** Width of a panel with its gap, in points. */
 #define DN_DSM_MAP_WIDTH (DN_DSM_MAP_CELLS * DN_DSM_MAP_CELL + DN_DSM_MAP_GAP)
 
 typedef struct dn_dsm_colour {
     uint8_t rgb[3];
 } dn_dsm_colour_t;
 
-/** What is drawn. */
+/** A map that is being drawn. */
 typedef struct dn_dsm_map {
     const dn_dsm_t *dsm;
-    uint32_t *fetched; /**< by rank, then by page */
-    uint32_t width;    /**< in points */
-    uint32_t height;
+    uint32_t *fetched;     /**< fetches, by rank * dn_dsm_t::used + page */
+    uint32_t width;        /**< in points */
+    uint32_t height;       /**< in points */
     uint32_t panel_height; /**< in points, with its gap */
 } dn_dsm_map_t;
 
 static dn_dsm_colour_t dn_dsm_map_cell(const dn_dsm_map_t *map, uint32_t rank, uint32_t page)
 {
-    /* Fetched once, 2 to 3 times, 4 to 7 times ... */
+    /* The colours of pages that were fetched once, 2 to 3 times, 4 to 7 times, and so on. */
     static const dn_dsm_colour_t level[] = {{{255, 245, 190}}, {{255, 225, 130}}, {{254, 190, 80}},
                                             {{253, 145, 60}},  {{250, 85, 40}},   {{225, 30, 30}},
                                             {{175, 0, 35}},    {{100, 0, 20}}};
@@ -94,7 +95,7 @@ static void dn_dsm_map_draw(const dn_dsm_map_t *map, FILE *file)
     }
 }
 
-/** Hear what those have fetched that tell it. @param[out] fetched  By rank, then by page. */
+/** Hear the counts of the ranks that tell some. @param[out] fetched  dn_dsm_map_t::fetched. */
 static dn_status_t dn_dsm_map_hear(dn_dsm_t *dsm, const dn_dsm_tell_t *told, uint32_t *fetched)
 {
     const size_t wanted = dsm->used * sizeof(*fetched);

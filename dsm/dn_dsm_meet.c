@@ -3,8 +3,8 @@
  * Copyright (c) 2026 The dimmnet authors
  */
 /** @file dn_dsm_meet.c
- * How the processes find each other. In a folder each writes files, and reads those of the others. A file that has its final name is
- * whole. Rank 0 makes the key of the process group, unless it is there. Without a folder the launcher passes bytes on:
+ * How the processes find each other. Each process writes files into a folder, and reads the files of the others. A file that has its final
+ * name is whole. Rank 0 makes the key of the process group, unless the folder has one. Without a folder the launcher passes bytes on:
  * dn_dsm_pmix.c. */
 #include "dn_config.h"
 
@@ -20,10 +20,10 @@
 #include <time.h>
 #include <unistd.h>
 
-/** Between two looks for a file, for which no bell rings. */
+/** Time between two looks, for example for a file: no bell rings for it. */
 #define DN_DSM_MEET_NS 500000
 
-/** @name What both ways use */
+/** @name Used by both ways */
 /** @{ */
 const dn_dsm_meet_t *dn_dsm_meet_find(const char *folder)
 {
@@ -87,7 +87,7 @@ dn_status_t dn_dsm_meet_pause(dn_dsm_t *dsm, uint64_t until, const char *whom, c
 
 /** @name By a folder */
 /** @{ */
-/** Is it of this user? What another has written, he may have made up. */
+/** Does a file or folder belong to this user? Another user may have made up what is in it. */
 static dn_status_t dn_dsm_meet_is_ours(const dn_dsm_t *dsm, const struct stat *about, const char *name)
 {
     if (geteuid() != about->st_uid) {
@@ -116,7 +116,7 @@ static dn_status_t dn_dsm_meet_write(dn_dsm_t *dsm, const char *name, const void
     return DN_OK;
 }
 
-/** Wait for a file. @param[in] whom  The rank that writes it. */
+/** Wait for a file, and read it. @param[in] whom  The rank that writes it. @param[in,out] len  In: room. Out: bytes. */
 static dn_status_t dn_dsm_meet_read(dn_dsm_t *dsm, uint32_t whom, const char *name, void *bytes, size_t *len)
 {
     const uint64_t until = dn_dsm_meet_until(dsm);
@@ -200,7 +200,7 @@ static dn_status_t dn_dsm_meet_tell(dn_dsm_t *dsm, const char *what, const void 
     return dn_dsm_meet_write(dsm, name, bytes, len);
 }
 
-/** Each file is waited for. */
+/** dn_dsm_meet::together: nothing to do, as dn_dsm_meet_hear() waits for each file. */
 static dn_status_t dn_dsm_meet_together(dn_dsm_t *dsm)
 {
     (void) dsm;

@@ -3,23 +3,24 @@
  * Copyright (c) 2026 The dimmnet authors
  */
 /** @file dn_dsm_move.c
- * Homes that move to the one process that writes a page. A barrier tells all processes who has written which pages since the last one, so
- * all come to the same decision, and nothing has to be told or copied for it:
+ * Homes that move to the one process that writes a page. A barrier tells all processes which process has written which pages since the last
+ * barrier. So all processes decide alike, and nothing has to be told or copied for a move:
  *
- *   - Where one process alone, which is not the home, has written a page in DN_DSM_MOVE_AFTER barriers that tell of the page, it becomes the
- *     home in the last of them. Barriers that do not tell of the page change nothing.
- *   - The new home has all of the page: since it fetched its copy only it has written the page, or that copy would have been dropped. If it
- *     has dropped the copy for another reason, it fetches it before it tells of the page.
- *   - All others drop their copies in that barrier, the old home too. So nobody has a copy, and the page is no longer shared: its new
- *     home writes it without noticing, until a barrier tells that it was fetched.
- *   - From the barrier on all fetch from the new home, and send there what they write. Who leaves first finds the page there, since its memory
- *     was complete when the new home came.
+ *   - If one process alone, which is not the home, has written a page in DN_DSM_MOVE_AFTER barriers in a row that tell of the page, that
+ *     process becomes the home in the last of them. Barriers that do not tell of the page change nothing.
+ *   - The new home has the whole content of the page. Since it fetched its copy, no other process has written the page; otherwise the copy
+ *     would have been dropped. If it has dropped the copy for another reason, it fetches the page again before it tells of it.
+ *   - All other processes drop their copies in that barrier, also the old home. So no other process has a copy, and the page is no longer
+ *     shared: the new home does not notice its writes, until a barrier tells that the page was fetched.
+ *   - From the barrier on, all processes fetch from the new home, and send there what they write. A process that leaves the barrier first
+ *     finds the page there, since the new home had the whole content when it came to the barrier.
  *
- * The old home notices what it writes itself: a page that another process has fetched is shared from the next barrier on, and more barriers than
- * that are needed.
+ * The old home notices its own writes in time: a page that another process has fetched is shared from the next barrier on, and a move needs
+ * more barriers than that.
  *
- * A write of another thread to such a page while its process is in the barrier would be lost, since the old home has no twin. So who asks for
- * this has no thread that touches the memory while another is in a barrier. What is found to break this ends the process.
+ * A write of another thread to such a page, while its process is in the barrier, would be lost, since the old home has no twin. So a program
+ * with homes that move has no thread that touches the memory while another thread of its process is in a barrier. If the library finds such
+ * a touch, it ends the process.
  */
 #include "dn_config.h"
 
@@ -27,15 +28,15 @@
 
 #include <stdlib.h>
 
-/** Barriers. At least 2: in the first one the page may not be shared yet. */
+/** Barriers after which a page moves. At least 2: in the first barrier the page may not be shared yet. */
 #define DN_DSM_MOVE_AFTER 3u
 
-/** Who has written a page; under `sync`. */
+/** The processes that have written a page. Under `sync`. */
 struct dn_dsm_writer {
-    uint16_t alone; /**< the process that alone has written it, in */
-    uint8_t times;  /**< barriers in a row that tell of it; 0: there is none */
-    uint8_t now;    /**< writers of which this barrier has told: 0, 1, or 2 for more */
-    uint16_t which; /**< the first of them */
+    uint16_t alone; /**< the rank that alone has written the page, if times is not 0 */
+    uint8_t times;  /**< in so many barriers in a row that tell of the page */
+    uint8_t now;    /**< writers of which the present barrier has told: 0, 1, or 2 for more */
+    uint16_t which; /**< the first of these writers */
 };
 
 dn_status_t dn_dsm_move_open(dn_dsm_t *dsm)
@@ -45,7 +46,7 @@ dn_status_t dn_dsm_move_open(dn_dsm_t *dsm)
     return NULL == dsm->writer || NULL == dsm->told_of.page ? DN_ERR_NOMEM : DN_OK;
 }
 
-/** Would one more barrier move it to this process? */
+/** Would one more barrier move the page to this process? */
 static bool dn_dsm_move_is_near(const dn_dsm_t *dsm, uint32_t page)
 {
     const dn_dsm_writer_t *writer = &dsm->writer[page];

@@ -13,7 +13,7 @@
 dn_status_t dn_dsm_notes_open(dn_dsm_notes_t *notes, uint64_t pages, uint32_t ranks)
 {
     *notes = (dn_dsm_notes_t){.slots = pages * ranks, .ranks = ranks};
-    /* Zeros that take memory only where they are touched. */
+    /* These are zeros. They take memory only where they are touched. */
     void *known = mmap(NULL, notes->slots * sizeof(*notes->known), PROT_READ | PROT_WRITE,
                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (MAP_FAILED == known) {
@@ -56,7 +56,7 @@ int dn_dsm_notes_know(dn_dsm_notes_t *notes, uint32_t page, uint32_t writer, uin
     if (interval <= known->interval) {
         return 0;
     }
-    /* K0: another thread of this process reads it as it fetches the page. */
+    /* K0: pairs with K1 in dn_dsm_notes_interval(), by which another thread of this process reads it when it fetches the page. */
     dn_store_release(&known->interval, interval);
     return 1;
 }

@@ -33,26 +33,26 @@ typedef struct dn_dsm_note {
 } dn_dsm_note_t;
 _Static_assert(12 == sizeof(dn_dsm_note_t), "processes agree on the layout");
 
-/** No lock: dn_dsm_notes_add(), dn_dsm_notes_get(). */
+/** For dn_dsm_notes_add() and dn_dsm_notes_get(): no lock. */
 #define DN_DSM_NOWHERE UINT32_MAX
 
 /** The newest note of a page and a writer. */
 typedef struct dn_dsm_known {
     uint64_t interval; /**< 0: there is no note. Atomic */
-    uint64_t stamp;    /**< 0: not in the list */
-    uint64_t newer;    /**< its place in the list: 1 + index, 0: the head */
-    uint64_t older;    /**< the same, 0: the tail */
-    uint32_t from;     /**< the lock by which the note came */
+    uint64_t stamp;    /**< 0: the note is not in the list */
+    uint64_t newer;    /**< in the list: 1 + index of the next newer note; 0: this is the head */
+    uint64_t older;    /**< in the list: 1 + index of the next older note; 0: this is the tail */
+    uint32_t from;     /**< the lock by which the note came; or DN_DSM_NOWHERE */
 } dn_dsm_known_t;
 
 /** The notes of a process. */
 typedef struct dn_dsm_notes {
-    dn_dsm_known_t *known; /**< by page * ranks + writer; touched as there are notes */
-    uint64_t slots;
+    dn_dsm_known_t *known; /**< by page * ranks + writer; takes memory only where there were notes */
+    uint64_t slots;        /**< elements of known */
     uint32_t ranks;
-    uint64_t stamp; /**< of the newest note */
-    uint64_t head;  /**< 1 + index of the newest in the list, 0: it is empty */
-    uint64_t tail;
+    uint64_t stamp; /**< the last stamp that was given */
+    uint64_t head;  /**< 1 + index of the newest note in the list; 0: the list is empty */
+    uint64_t tail;  /**< 1 + index of the oldest note in the list; 0: the list is empty */
 } dn_dsm_notes_t;
 
 static inline uint64_t dn_dsm_note_interval(const dn_dsm_note_t *note)
@@ -60,28 +60,28 @@ static inline uint64_t dn_dsm_note_interval(const dn_dsm_note_t *note)
     return ((uint64_t) note->interval_high << 32) | note->interval_low;
 }
 
-/** @retval DN_ERR_NOMEM  there is nothing to close. */
+/** Begin without notes. @retval DN_ERR_NOMEM  there is nothing to close. */
 dn_status_t dn_dsm_notes_open(dn_dsm_notes_t *notes, uint64_t pages, uint32_t ranks);
 void dn_dsm_notes_close(dn_dsm_notes_t *notes);
 
 /**
  * Take a note.
- * @param[in] from  The lock by which it came, to which it need not be told; or DN_DSM_NOWHERE.
- * @return not 0: it was new, and is in the list.
+ * @param[in] from  The lock by which the note came; the note need not be told to that lock. Or DN_DSM_NOWHERE.
+ * @return not 0: the note was new, and is in the list.
  */
 int dn_dsm_notes_add(dn_dsm_notes_t *notes, uint32_t page, uint32_t writer, uint64_t interval, uint32_t from);
 
 /**
  * The newest interval of a page and a writer that is known; 0: none. Any thread.
  *
- * K1: pairs with K0 in dn_dsm_notes_know(): what the writer had sent home by then is seen by what reads it later.
+ * K1: pairs with K0 in dn_dsm_notes_know(): a PULL after this gets what the writer had sent home up to that interval.
  */
 static inline uint64_t dn_dsm_notes_interval(const dn_dsm_notes_t *notes, uint32_t page, uint32_t writer)
 {
     return dn_load_acquire(&notes->known[(uint64_t) page * notes->ranks + writer].interval);
 }
 
-/** Take a note that all processes know, too: it does not go into the list. @return not 0: it was new. */
+/** Take a note that all processes know, too: it does not go into the list. @return not 0: the note was new. */
 int dn_dsm_notes_know(dn_dsm_notes_t *notes, uint32_t page, uint32_t writer, uint64_t interval);
 
 /**

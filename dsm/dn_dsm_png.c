@@ -3,13 +3,13 @@
  * Copyright (c) 2026 The dimmnet authors
  */
 /** @file dn_dsm_png.c
- * See dn_dsm_png.h. Each row is an IDAT chunk with one stored block of deflate. Before the first one there is the head of zlib's format,
- * behind the last one the sum of all. */
+ * See dn_dsm_png.h. Each row is an IDAT chunk with one stored block of deflate. The head of zlib's format is before the first block, and the
+ * sum of all rows behind the last block. */
 #include "dn_config.h"
 
 #include "dn_dsm_png.h"
 
-/** Write bytes of a chunk. */
+/** Write bytes of a chunk, and add them to its CRC. */
 static void dn_dsm_png_put(dn_dsm_png_t *png, const uint8_t *bytes, size_t len)
 {
     for (size_t i = 0; i < len; i++) {
@@ -21,7 +21,7 @@ static void dn_dsm_png_put(dn_dsm_png_t *png, const uint8_t *bytes, size_t len)
     fwrite(bytes, 1, len, png->file);
 }
 
-/** The highest byte goes first. */
+/** Write a number, the highest byte first. */
 static void dn_dsm_png_number(dn_dsm_png_t *png, uint32_t number)
 {
     const uint8_t bytes[4] = {(uint8_t) (number >> 24), (uint8_t) (number >> 16), (uint8_t) (number >> 8),
@@ -45,7 +45,7 @@ static void dn_dsm_png_chunk_end(dn_dsm_png_t *png)
 void dn_dsm_png_begin(dn_dsm_png_t *png, FILE *file, uint32_t width, uint32_t height)
 {
     static const uint8_t mark[8] = {0x89, 'P', 'N', 'G', '\r', '\n', 0x1a, '\n'};
-    /* Bits of a colour, red, green and blue, and the only ways of deflate, filters and order that there are. */
+    /* 8 bits for a colour; 2: red, green and blue; 0: compression by deflate; 0: the usual filters; 0: rows in order. */
     static const uint8_t form[5] = {8, 2, 0, 0, 0};
 
     *png = (dn_dsm_png_t){.file = file, .width = width, .height = height, .sum = {1, 0}};
@@ -64,7 +64,7 @@ void dn_dsm_png_row(dn_dsm_png_t *png, const uint8_t *rgb)
 {
     const uint32_t colours = 3 * png->width, len = 1 + colours;
     const uint8_t last = 1 == png->height;
-    /* Of the block: is it the last, and its length twice; of the row: that it is not filtered. */
+    /* Of the block: whether it is the last one, its length, and the complement of its length. Of the row: 0, it is not filtered. */
     const uint8_t head[6] = {last,           (uint8_t) len,         (uint8_t) (len >> 8),
                              (uint8_t) ~len, (uint8_t) (~len >> 8), 0};
 

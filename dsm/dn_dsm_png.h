@@ -19,10 +19,10 @@ typedef struct dn_dsm_png {
     uint32_t sum[2]; /**< Adler-32 of all rows so far */
 } dn_dsm_png_t;
 
-/** A row is one block of deflate. */
+/** The most points of a row: a row is one block of deflate, which has at most 65535 bytes. */
 #define DN_DSM_PNG_WIDTH_MAX 21844u
 
-/** Begin. @param[in] height  Rows, at least 1. */
+/** Begin a picture. @param[in] height  Rows, at least 1. */
 void dn_dsm_png_begin(dn_dsm_png_t *png, FILE *file, uint32_t width, uint32_t height);
 /** Write the next row; the last one ends the picture. @param[in] rgb  3 bytes for each point. */
 void dn_dsm_png_row(dn_dsm_png_t *png, const uint8_t *rgb);

@@ -3,11 +3,12 @@
  * Copyright (c) 2026 The dimmnet authors
  */
 /** @file dn_dsm_tell.c
- * Notices on their way, but for those of locks and barriers.
+ * How notices are told and heard, but for those of locks and barriers.
  *
- * With an eager protocol a process that releases puts its notes into a ring at every other process, by a PUSH whose status
- * word counts them, and waits until all have them. So whoever comes after the release finds them in its own memory. A
- * PUSH has at most half of a ring: what it overwrites is older than what a reader takes that is not too far behind.
+ * With an eager protocol, a process that releases puts its notes into a ring at every other process. It does so by a PUSH, whose
+ * status word counts the notes, and waits until all PUSHes have ended. So a process that comes after the release finds the notes in its own
+ * memory. A PUSH has at most half of a ring. It overwrites only notes that are older than those which a reader takes. A reader that is
+ * further behind takes no notes.
  */
 #include "dn_config.h"
 
@@ -15,17 +16,18 @@
 
 #include <string.h>
 
+/** The most notes of one PUSH: half of a ring. */
 #define DN_DSM_HALF (DN_DSM_LOG / 2)
 
 void dn_dsm_hear(dn_dsm_t *dsm, const dn_dsm_note_t *note, uint64_t count, uint32_t from)
 {
     for (uint64_t i = 0; i < count; i++) {
-        /* Bytes of a peer. */
+        /* The note comes from a peer: a wrong one is left out, and a note of this process, too. */
         if (note[i].page >= dn_dsm_used(dsm) || note[i].writer >= dsm->ranks || dsm->rank == note[i].writer) {
             continue;
         }
         const uint64_t interval = dn_dsm_note_interval(&note[i]);
-        /* With an eager protocol, the writer tells all: nobody passes on what was heard. */
+        /* With an eager protocol, the writer tells all processes: notes that were heard are not passed on. */
         if (dn_dsm_is_eager(dsm)
                 ? dn_dsm_notes_know(&dsm->notes, note[i].page, note[i].writer, interval)
                 : dn_dsm_notes_add(&dsm->notes, note[i].page, note[i].writer, interval, from)) {
@@ -40,7 +42,7 @@ void dn_dsm_hear_rings(dn_dsm_t *dsm)
     dn_dsm_note_t note[DN_DSM_HALF];
 
     for (uint32_t r = 0; r < dsm->ranks; r++) {
-        /* Pairs with the status word of the PUSH in dn_dsm_tell_rings(), which is stored behind the notes. */
+        /* Pairs with the status word of the PUSH in dn_dsm_tell_rings(), which is stored after the notes. */
         const uint64_t count = dn_load_acquire(&dsm->counts[r]);
         const uint64_t behind = count - dsm->heard[r];
         if (r == dsm->rank || 0 == behind) {
@@ -49,7 +51,7 @@ void dn_dsm_hear_rings(dn_dsm_t *dsm)
         for (uint64_t i = 0; behind <= DN_DSM_HALF && i < behind; i++) {
             note[i] = dsm->rings[r].log[(dsm->heard[r] + i) % DN_DSM_LOG];
         }
-        /* The notes were read before the count is looked at again: the fence keeps that order. */
+        /* The fence keeps the loads of the notes before the second load of the count. */
         dn_fence_acquire();
         if (dn_load_acquire(&dsm->counts[r]) - dsm->heard[r] <= DN_DSM_HALF) {
             dn_dsm_hear(dsm, note, behind, DN_DSM_NOWHERE);
@@ -60,7 +62,7 @@ void dn_dsm_hear_rings(dn_dsm_t *dsm)
     }
 }
 
-/** Put what this process has written into the rings of all others. `sync` is held. */
+/** Put the notes of what this process has written into the rings of all other processes. `sync` is held. */
 static dn_status_t dn_dsm_tell_rings(dn_dsm_t *dsm)
 {
     dn_dsm_op_t op[DN_DSM_RANKS_MAX] = {0};
@@ -74,14 +76,14 @@ static dn_status_t dn_dsm_tell_rings(dn_dsm_t *dsm)
     dn_dsm_notes_forget(&dsm->notes, dsm->notes.stamp);
     const uint64_t at = dsm->told % DN_DSM_LOG;
     dsm->told += DN_DSM_HALF < count ? DN_DSM_LOG : count;
-    /* Too many: the count alone tells the others to drop all. */
+    /* Too many notes: the others find by the count alone that they have to drop all copies. */
     count = DN_DSM_HALF < count ? 0 : count;
     const uint64_t first = at + count <= DN_DSM_LOG ? count : DN_DSM_LOG - at;
     const dn_block_t block[2] = {{.at = at * sizeof(dn_dsm_note_t), .len = first * sizeof(dn_dsm_note_t)},
                                  {.at = 0, .len = (count - first) * sizeof(dn_dsm_note_t)}};
     const dn_sg_t sg = {.block = block, .count = 2};
-    /* The last PUSH has ended, with its count. That is stored before the notes that this one overwrites, so who reads one of these
-     * finds that count, or a later one, behind his fence. */
+    /* The last PUSH has ended, and its count is stored. The fence keeps that store before the stores of the notes below. So a reader that
+     * reads one of these notes finds that count, or a later one, after its own fence. */
     dn_fence_release();
     for (uint32_t r = 0; r < dsm->ranks; r++) {
         if (r == dsm->rank) {

@@ -36,7 +36,7 @@
 extern "C" {
 #endif
 
-/** What jia_config() knows by name. */
+/** The names that jia_config() takes. */
 #define HMIG      0
 #define ADWD      1
 #define BROADCAST 2
@@ -47,28 +47,28 @@ extern "C" {
 #    define ON  1
 #endif
 
-/** Number of this process: 0 .. jiahosts - 1. From jia_init() on; not to be written. */
+/** Number of this process: 0 .. jiahosts - 1, from jia_init() on. The program only reads it. */
 extern DN_API int jiapid;
-/** Number of processes. */
+/** Number of processes, from jia_init() on. The program only reads it. */
 extern DN_API int jiahosts;
 
-/** Open the memory as dn_dsm_config_env() says. The arguments are not looked at. */
+/** Open the memory as dn_dsm_config_env() says. The arguments are not used. */
 DN_API void jia_init(int argc, char **argv);
-/** Close it. All processes call this; it returns. */
+/** Close the memory. All processes call this. The call returns. */
 DN_API void jia_exit(void);
 
-/** Allocate zeroed memory, all at home with one process: the next one at each call, beginning with 0.
+/** Allocate zeroed memory, all of it at home with one process: process 0 at the first call, process 1 at the next call, and so on by turns.
  * @param[in] bytes  Whole pages are taken, here and below. @return the address, the same in all processes. */
 DN_API unsigned long jia_alloc(unsigned long bytes);
-/** The same, at home with process 0. */
+/** Allocate zeroed memory, all of it at home with process 0. */
 DN_API unsigned long jia_alloc1(unsigned long bytes);
-/** The same, @p block bytes at home with each process by turns, beginning with 0. */
+/** Allocate zeroed memory, @p block bytes at home with each process by turns, beginning with process 0. */
 DN_API unsigned long jia_alloc2(unsigned long bytes, unsigned long block);
-/** The same, all at home with process @p host. */
+/** Allocate zeroed memory, all of it at home with process @p host. */
 DN_API unsigned long jia_alloc2p(unsigned long bytes, int host);
-/** The same, @p block bytes by turns, beginning with process @p host. */
+/** Allocate zeroed memory, @p block bytes at home with each process by turns, beginning with process @p host. */
 DN_API unsigned long jia_alloc3(unsigned long bytes, unsigned long block, int host);
-/** The same, in rounds. In the first round blocks[0] bytes are at home with each process from @p host on; in the second,
+/** Allocate zeroed memory, in rounds. In the first round blocks[0] bytes are at home with each process from @p host on; in the second,
  * blocks[1] bytes with each process from 0 on; and so on. After blocks[n - 1] comes blocks[0] again. */
 DN_API unsigned long jia_alloc4(unsigned long bytes, const int *blocks, int n, int host);
 
@@ -78,40 +78,40 @@ DN_API void jia_lock(int lock);
 DN_API void jia_unlock(int lock);
 /** As dn_dsm_barrier(). */
 DN_API void jia_barrier(void);
-/** The same. */
+/** As jia_barrier(). */
 DN_API void jia_wait(void);
 
 /** Seconds since jia_init(). */
 DN_API double jia_clock(void);
-/** Write a sentence, as printf() does, and end this process with status 1. */
+/** Write a sentence to stderr, formatted as by printf(), and end this process with status 1. */
 DN_API void jia_error(const char *format, ...) __attribute__((format(printf, 1, 2), noreturn));
 /** Another name of jia_error() in JIAJIA. */
 #define jia_errexit jia_error
 /** Accepted, and ignored. */
 DN_API void jia_config(int what, int value);
-/** @name Announce that memory at @p at is written: these do nothing. */
+/** @name Announcements that memory at @p at is written: they do nothing. */
 /** @{ */
 #define jia_wtnt(at, bytes)
 #define jia_wtntw(at)
 #define jia_wtntd(at)
 /** @} */
 
-/** Microseconds since jia_init(), as far as they fit. */
+/** Microseconds since jia_init(), modulo the range of an unsigned int. */
 static inline unsigned int jia_startstat(void)
 {
     return (unsigned int) (uint64_t) (jia_clock() * 1e6);
 }
 
-/** The same. */
+/** As jia_startstat(). */
 static inline unsigned int jia_stopstat(void)
 {
     return jia_startstat();
 }
 
 /** @name The macros of Argonne that JIAJIA has, too
- * Locks are numbers, from 0 on, the same in all processes if all initialise them in the same order. */
+ * Locks are numbers, from 0 on. They are the same in all processes if all processes initialise them in the same order. */
 /** @{ */
-/** The next lock that is initialised. */
+/** The number of the next lock that is initialised. */
 extern DN_API int jia_lock_index;
 #define LOCKDEC(lock)  int lock;
 #define LOCKINIT(lock) (lock) = jia_lock_index++;
