@@ -18,24 +18,25 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
-/** Of dimmnet.h's channels. It has no messages; it hears of lost processes. */
+/** The channel of the port by which lost processes are heard of. No messages go there. */
 #define DN_DSM_CHAN (DN_CHAN_MAX - 1)
-/** Addresses that are tried. A thread sanitizer has the others for itself, and maps what is wanted there at address 0. */
+/** How many addresses are tried for the front. A thread sanitizer uses the others itself: memory that is wanted there is mapped at 0. */
 #ifdef __SANITIZE_THREAD__
 #    define DN_DSM_PLACES 4u
 #else
 #    define DN_DSM_PLACES 16u
 #endif
-/** Polls of the server in vain before it sleeps; short sleeps, as the next request comes soon after the last; and then longer ones. */
+/** The server first polls so many times in vain. Then it makes so many short sleeps, as the next request often comes soon after the last
+ * one. Then its sleeps get longer, up to the longest. */
 #define DN_DSM_POLLS        100u
 #define DN_DSM_NAPS         200u
 #define DN_DSM_SLEEP_MIN_NS 20000
 #define DN_DSM_SLEEP_MAX_NS 200000
 
 static pthread_mutex_t dn_dsm_opening = PTHREAD_MUTEX_INITIALIZER;
-static bool dn_dsm_taken; /**< one is open, or being opened. Under `dn_dsm_opening` */
+static bool dn_dsm_taken; /**< a memory is open, or being opened. Under `dn_dsm_opening` */
 
-/** dn_dsm_access_fn_t. */
+/** dn_dsm_access_fn_t of dn_dsm_was. */
 static const char *dn_dsm_open_was_accessed(dn_dsm_range_t *range, uint64_t off, int kind)
 {
     (void) range;
@@ -44,12 +45,12 @@ static const char *dn_dsm_open_was_accessed(dn_dsm_range_t *range, uint64_t off,
     return "was accessed after dn_dsm_close()";
 }
 
-/** The last one's front, which permits nothing. It is in the list of ranges unless its length is 0. */
+/** The front of the last memory, after its close. Its pages permit nothing. It is in the list of ranges unless its length is 0. */
 static dn_dsm_range_t dn_dsm_was = {.what = "shared memory", .access = dn_dsm_open_was_accessed};
 
 /** @name The port */
 /** @{ */
-/** dn_lost_fn_t. */
+/** dn_lost_fn_t: note the rank of the peer, unless this process is closing or another rank is noted. */
 static void dn_dsm_lost(dn_peer_t *peer, void *arg)
 {
     dn_dsm_t *dsm = arg;
@@ -67,7 +68,7 @@ static void dn_dsm_lost(dn_peer_t *peer, void *arg)
     }
 }
 
-/** LLCM that is needed for locks, rings and the tree. */
+/** Find the bytes of LLCM for locks, rings and the tree. */
 static dn_status_t dn_dsm_open_llcm(const dn_dsm_t *dsm, const dn_tree_config_t *tree, size_t *bytes_p)
 {
     size_t bytes = 0;
@@ -133,20 +134,20 @@ static dn_status_t dn_dsm_open_port(dn_dsm_t *dsm, const dn_dsm_config_t *config
         }
         if (DN_OK == status) {
             dn_peer_attr(dsm->peer[r], &attr);
-            /* What is mapped is reached without this process, but for faults that are injected. */
+            /* A peer whose device maps memory needs no progress of this process, unless faults are injected. */
             dsm->serves = dsm->serves || 0 == (attr.caps & DN_CAP_MAP) || faults;
         }
     }
     return status;
 }
 
-/** Make progress while the program computes, for processes that need ours. */
+/** The server: make progress while the program computes, for processes that need the progress of this process. */
 static void *dn_dsm_serve(void *arg)
 {
     dn_dsm_t *dsm = arg;
     struct timespec pause = {.tv_nsec = DN_DSM_SLEEP_MIN_NS};
 
-    /* The kernel adds 50 us to a sleep otherwise. */
+    /* Without this, the kernel adds 50 us to each sleep. */
     (void) prctl(PR_SET_TIMERSLACK, 1000UL, 0UL, 0UL, 0UL);
     for (unsigned idle = 0; 0 == dn_load_relaxed_u32(&dsm->stop);) {
         if (0 < dn_progress(dsm->port)) {
@@ -159,7 +160,7 @@ static void *dn_dsm_serve(void *arg)
             sched_yield();
             continue;
         }
-        /* No bell rings for a network; a core that is shared with the program is the program's. */
+        /* The server sleeps by the clock, since no bell rings for a network. The program gets the core meanwhile if they share one. */
         nanosleep(&pause, NULL);
         if (DN_DSM_POLLS + DN_DSM_NAPS < idle) {
             idle = DN_DSM_POLLS + DN_DSM_NAPS;
@@ -176,7 +177,7 @@ static dn_status_t dn_dsm_open_server(dn_dsm_t *dsm)
     if (!dsm->serves) {
         return DN_OK;
     }
-    /* Signals are the program's. */
+    /* The server takes no signals: threads of the program do. */
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     const int error = pthread_create(&dsm->server, NULL, dn_dsm_serve, dsm);
@@ -192,7 +193,7 @@ static dn_status_t dn_dsm_open_server(dn_dsm_t *dsm)
 
 uint8_t *dn_dsm_place_address(uint32_t i)
 {
-    /* Far from where systems put programs, heaps and libraries; the first four are there with 39 bits of addresses, too. */
+    /* These are far from where systems put programs, heaps and libraries. The first four exist also with 39 bits of addresses. */
     return (uint8_t *) (uintptr_t) (4 > i ? (UINT64_C(0x10) + 4 * i) << 32 : (UINT64_C(0x10) + 4 * i) << 40);
 }
 
@@ -209,7 +210,7 @@ static bool dn_dsm_place_take(const dn_dsm_t *dsm, uint32_t i)
     return got == want;
 }
 
-/** Find out which places are free here. @return bits. */
+/** Find which addresses are free in this process. @return dn_dsm_card_t::places. */
 static uint32_t dn_dsm_places(const dn_dsm_t *dsm)
 {
     uint32_t places = 0;
@@ -223,7 +224,8 @@ static uint32_t dn_dsm_places(const dn_dsm_t *dsm)
     return places;
 }
 
-/** Memory that others reach and that can be mapped twice. A port over a network alone gives private memory: then it is a file of ours. */
+/** Get memory for the cache. Peers reach it, and it can be mapped twice. The memory of a port that has only a network is private: then the
+ * cache is in a file of this process. */
 static dn_status_t dn_dsm_open_cache(dn_dsm_t *dsm, dn_dsm_offer_t *offer)
 {
     const uint64_t bytes = dn_dsm_bytes(dsm);
@@ -276,7 +278,7 @@ static dn_status_t dn_dsm_open_desk(dn_dsm_t *dsm, dn_dsm_card_t *card)
     return status;
 }
 
-/** What this process alone has. */
+/** Allocate what only this process uses. */
 static dn_status_t dn_dsm_open_lists(dn_dsm_t *dsm)
 {
     dn_dsm_list_t *const list[] = {&dsm->dirty, &dsm->loose, &dsm->wrote, &dsm->flush, &dsm->stale};
@@ -310,7 +312,7 @@ static dn_status_t dn_dsm_open_lists(dn_dsm_t *dsm)
     return DN_OK;
 }
 
-/** Do all agree? @param[out] places_p  Free in all. */
+/** Have all processes the same settings? @param[out] places_p  Bits: addresses that are free in all of them. */
 static dn_status_t dn_dsm_open_agree(const dn_dsm_t *dsm, uint32_t *places_p)
 {
     const dn_dsm_card_t *own = &dsm->card[dsm->rank];
@@ -345,7 +347,7 @@ static dn_status_t dn_dsm_open_agree(const dn_dsm_t *dsm, uint32_t *places_p)
     return DN_OK;
 }
 
-/** Map the memory once more, where all do. */
+/** Map the front, at the same address in all processes, and begin to detect accesses. */
 static dn_status_t dn_dsm_open_front(dn_dsm_t *dsm, uint32_t places)
 {
     const uint64_t bytes = dn_dsm_bytes(dsm);
@@ -354,7 +356,7 @@ static dn_status_t dn_dsm_open_front(dn_dsm_t *dsm, uint32_t places)
     while (0 == (places & (UINT32_C(1) << place))) {
         place++;
     }
-    /* It was free when the others were told; what this process has mapped since may lie there. */
+    /* The address was free when the others were told. This process may have mapped something there since. */
     uint8_t *front = dn_dsm_place_address(place);
     const bool taken = dn_dsm_place_take(dsm, place);
     if (!taken || front != mremap(dsm->raw, 0, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, front)) {
@@ -381,7 +383,7 @@ static dn_status_t dn_dsm_open_front(dn_dsm_t *dsm, uint32_t places)
 
 /** @name Opening and closing */
 /** @{ */
-/** The cards of all, and what follows from them. */
+/** Exchange the cards of all processes, and set up what follows from them. */
 static dn_status_t dn_dsm_open_cards(dn_dsm_t *dsm, const dn_tree_config_t *tree)
 {
     dn_tree_card_t cards[DN_DSM_RANKS_MAX];
@@ -405,7 +407,7 @@ static dn_status_t dn_dsm_open_cards(dn_dsm_t *dsm, const dn_tree_config_t *tree
     }
     dn_segment_key(dsm->cache, &card->cache);
     dn_segment_key(dsm->desk, &card->desk);
-    /* Last, when nothing more is mapped. */
+    /* This comes last, since nothing is mapped after it. */
     card->places = dn_dsm_places(dsm);
     status = dn_dsm_meet_all(dsm, "card", card, sizeof(*card));
     for (uint32_t r = 0; r < dsm->ranks && DN_OK == status; r++) {
@@ -448,7 +450,7 @@ void dn_dsm_free(dn_dsm_t *dsm)
     }
     if (NULL != dsm->front) {
         dsm->watch.way->close(&dsm->watch);
-        /* Nobody else gets these addresses, so that an access is known for what it is. */
+        /* The addresses stay reserved, so that a later access is known to be an access after the close. */
         (void) mmap(dsm->front, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1,
                     0);
         dn_dsm_was.at = dsm->front;
@@ -514,7 +516,7 @@ dn_status_t dn_dsm_open(const dn_dsm_config_t *config, dn_dsm_t **dsm_p)
     dsm->folder = -1;
     pthread_mutex_init(&dsm->sync, NULL);
     pthread_mutex_init(&dsm->table, NULL);
-    /* The last one's addresses may be taken again. */
+    /* This memory may get the addresses of the last one. */
     if (0 != dn_dsm_was.len) {
         dn_dsm_range_remove(&dn_dsm_was);
         munmap((void *) (uintptr_t) dn_dsm_was.at, dn_dsm_was.len);
@@ -560,7 +562,7 @@ dn_status_t dn_dsm_close(dn_dsm_t *dsm)
     dn_dsm_inside++;
     dn_status_t status = 0 != dsm->broken ? DN_ERR_UNREACH : dn_dsm_is_whole(dsm);
     status = DN_OK != status ? status : dn_dsm_all(dsm, &tell, told);
-    /* Whoever knows that all have come here goes, and is not missed; what this process has sent is needed until then. */
+    /* A process that knows that all have come here may go, and is not missed. Until all know this, what this process has sent is needed. */
     dn_store_relaxed_u32(&dsm->closing, 1);
     const dn_status_t gathered = DN_OK != status ? status : dn_dsm_map_gather(dsm, told, &fetched);
     status = DN_OK != status ? status : dn_dsm_meet_all(dsm, "done", &done, sizeof(done));
@@ -570,7 +572,7 @@ dn_status_t dn_dsm_close(dn_dsm_t *dsm)
     }
     dn_dsm_range_remove(&dsm->range);
     const dn_status_t written = dn_dsm_map_write(dsm, fetched);
-    /* The first error. */
+    /* The first error is returned. */
     status = DN_OK != gathered ? gathered : status;
     dn_dsm_free(dsm);
     dn_dsm_inside--;

@@ -16,12 +16,12 @@
 #include "dn_dsm_diff.h"
 #include "dn_dsm_host.h"
 
-/** Most pages, none of them held, that a scan goes over to reach the next held one: they take as long as another call. */
+/** A scan goes on over at most so many pages that are not held, to reach the next held page. So many pages take as long as another call. */
 #define DN_DSM_GAP 256u
 
 /** @name States, and what they permit */
 /** @{ */
-/** Do writes to CLEAN pages raise no signal, but a scan finds them? */
+/** Is there a scan? Then writes to CLEAN pages raise no signal, and the scan finds them. */
 static bool dn_dsm_page_scans(const dn_dsm_t *dsm)
 {
     return NULL != dsm->watch.way->scan;
@@ -53,13 +53,13 @@ static dn_dsm_access_t dn_dsm_page_permits(const dn_dsm_page_t *page)
 
 /** @name Fetching */
 /** @{ */
-/** Pages have been fetched or sent: wake threads of this process that wait for that. `table` is not held. */
+/** Pages were fetched or sent: wake threads of this process that wait for this. `table` is not held. */
 static void dn_dsm_page_ring(dn_dsm_t *dsm)
 {
     dn_wake(dsm->peer[dsm->rank]);
 }
 
-/** Add a page to blocks. */
+/** Add a page to a list of blocks. */
 static void dn_dsm_page_block(const dn_dsm_t *dsm, dn_block_t *block, size_t *blocks, uint32_t page)
 {
     const uint64_t at = (uint64_t) page * dsm->page_bytes;
@@ -114,7 +114,7 @@ dn_status_t dn_dsm_page_pull(dn_dsm_t *dsm, uint8_t *to, const uint32_t *place, 
     return status;
 }
 
-/** Make the twin of a page that is not at home, but where the host has one. `table` is held, and nobody writes the page. */
+/** Make the twin of a page, unless the page is at home, or the host has the twin. `table` is held, and no thread writes the page. */
 static void dn_dsm_page_copy(dn_dsm_t *dsm, uint32_t page)
 {
     if (!dn_dsm_is_home(dsm, page)) {
@@ -149,16 +149,16 @@ static void dn_dsm_page_arrive(dn_dsm_t *dsm, uint32_t page, int write, dn_dsm_s
     dn_dsm_span_add(span, page, DN_DSM_NONE, DN_DSM_IS_WRITE == write ? DN_DSM_WRITE : DN_DSM_READ);
 }
 
-/** Have a page of this home in the file, for what maps it from there. Another process may write the page meanwhile: the byte is not
- * used, and a thread sanitizer need not look at it. */
+/** Have the kernel put a page of this home into the file, since a way of detection maps it from there. Another process may write the page
+ * meanwhile. The byte that is read is not used, and a thread sanitizer need not look at it. */
 static void __attribute__((noinline, no_sanitize_thread))
 dn_dsm_page_fill(const dn_dsm_t *dsm, uint32_t number)
 {
     (void) *(const volatile uint8_t *) (dsm->raw + (uint64_t) number * dsm->page_bytes);
 }
 
-/** A first look at a page that is needed. `table` is held.
- * @return 0: it is here; 1: it is ours to fetch; -1: another thread has it. */
+/** Look at a page that is needed. `table` is held.
+ * @return 0: it is here; 1: this thread has to fetch it, and has set it to FETCHING; -1: another thread works on it. */
 static int dn_dsm_page_look(dn_dsm_t *dsm, uint32_t number, int write, dn_dsm_span_t *span)
 {
     dn_dsm_page_t *page = &dsm->page[number];
@@ -196,12 +196,12 @@ static int dn_dsm_page_look(dn_dsm_t *dsm, uint32_t number, int write, dn_dsm_sp
         break;
     case DN_DSM_CLEAN:
         if (dn_dsm_page_scans(dsm)) {
-            /* The kernel has taken the page out of the front, and with it may be what it knew of writes: a scan is to find it. Or
-             * another thread had the same fault: then this changes nothing. */
+            /* The kernel has taken the page out of the front, and may have forgotten writes with it. So the page permits writes now, and
+             * a scan finds it. Or another thread had the same fault: then this changes nothing. */
             dn_dsm_span_add(span, number, DN_DSM_NONE, DN_DSM_WRITE);
             return 0;
         }
-        /* Where the machine does not tell, a fault of a page that can be read was a write. */
+        /* If the machine does not tell the kind, the fault was a write, since the page can be read. */
         if (DN_DSM_IS_READ != write) {
             dn_dsm_page_soil(dsm, number);
         }
@@ -209,13 +209,14 @@ static int dn_dsm_page_look(dn_dsm_t *dsm, uint32_t number, int write, dn_dsm_sp
     default:
         break;
     }
-    /* Also what is as it should be: the kernel may have taken a page out of the front. */
+    /* The permission is set also if it does not change: the kernel may have taken the page out of the front. */
     const dn_dsm_access_t after = dn_dsm_page_permits(page);
     dn_dsm_span_add(span, number, before == after ? DN_DSM_NONE : before, after);
     return 0;
 }
 
-/** Fetch pages that are ours, and those once more that are stale by then. @param[in,out] page  What is left of them is in it meanwhile. */
+/** Fetch pages that this thread has set to FETCHING. Pages that became stale meanwhile are fetched once more.
+ * @param[in,out] page  Overwritten: the pages that are left. */
 static dn_status_t dn_dsm_page_fetch(dn_dsm_t *dsm, uint32_t *page, uint32_t count, int write)
 {
     dn_dsm_span_t span = {.watch = &dsm->watch};
@@ -331,7 +332,7 @@ const char *dn_dsm_page_access(dn_dsm_range_t *range, uint64_t off, int kind)
 
 /** @name Release */
 /** @{ */
-/** Send what differs in the pages that are at home with the host of a keeper. @param[in,out] op  Of the last transfer there. */
+/** Send the diffs of the pages of dsm->flush that are at home with the host of a keeper. @param[in,out] op  The last transfer to it. */
 static void dn_dsm_page_push(dn_dsm_t *dsm, uint32_t keeper, dn_dsm_op_t *op)
 {
     size_t blocks = 0;
@@ -370,7 +371,7 @@ static void dn_dsm_page_push(dn_dsm_t *dsm, uint32_t keeper, dn_dsm_op_t *op)
     }
 }
 
-/** Pages in dsm->flush are at home: note them. */
+/** Pages in dsm->flush were sent home: note them, and empty the list. `sync` is held. */
 static void dn_dsm_page_sent(dn_dsm_t *dsm)
 {
     dn_dsm_span_t span = {.watch = &dsm->watch};
@@ -402,7 +403,7 @@ static void dn_dsm_page_sent(dn_dsm_t *dsm)
     dn_dsm_page_ring(dsm);
 }
 
-/** Keep in dsm->flush the pages that differ from their twins, and those that another rank has sent since the kernel was asked. `sync` is
+/** Keep in dsm->flush only the pages that differ from their twins, and those that another rank has sent since the kernel was asked. `sync` is
  * held. @param[in] taken  The pages are taken: give back those that are not kept. */
 static void dn_dsm_page_sift(dn_dsm_t *dsm, bool taken)
 {
@@ -420,7 +421,7 @@ static void dn_dsm_page_sift(dn_dsm_t *dsm, bool taken)
     dsm->flush.count = left;
 }
 
-/** Send home what was written to the pages in dsm->flush, and note them. `sync` is held. @param[in] dropped  They are copies that are
+/** Send home what was written to the pages in dsm->flush, and note them. `sync` is held. @param[in] dropped  The pages are copies that are
  * dropped, and were sifted once. */
 static dn_status_t dn_dsm_page_flush(dn_dsm_t *dsm, bool dropped)
 {
@@ -453,7 +454,7 @@ static dn_status_t dn_dsm_page_flush(dn_dsm_t *dsm, bool dropped)
     return status;
 }
 
-/** dn_dsm_found_fn_t. Of what was found, CLEAN pages count. */
+/** dn_dsm_found_fn_t: add the CLEAN pages of those that were found to dsm->flush. */
 static void dn_dsm_page_found(void *arg, const void *at, uint64_t len)
 {
     dn_dsm_t *dsm = arg;
@@ -466,7 +467,7 @@ static void dn_dsm_page_found(void *arg, const void *at, uint64_t len)
     }
 }
 
-/** Find CLEAN pages that were written: dsm->flush. `table` is held. */
+/** Put the CLEAN pages that were written into dsm->flush. `table` is held. */
 static void dn_dsm_page_scan(dn_dsm_t *dsm)
 {
     const uint32_t used = dn_dsm_used(dsm), words = (used + 63) / 64;
@@ -512,16 +513,16 @@ dn_status_t dn_dsm_page_release(dn_dsm_t *dsm)
 
 /** @name Acquire */
 /** @{ */
-/** Before pages are marked that may be under way: `table` is held. A page that was marked while it was fetched is fetched once more, and is not
- * marked until it is here. So a fault PULLs a page twice at most, however often other threads acquire. The thread that fetches waits for
- * transfers alone, and no other thread marks while this one holds `sync`: so this wait ends. (dn_dsm_page_move() marks pages that nobody
- * fetches.) */
+/** Wait before pages are marked that may be under way. `table` is held. A page that was marked while it was fetched is fetched once more, and
+ * no page is marked until it is here. So a fault PULLs a page twice at most, however often other threads acquire. This wait ends: the thread
+ * that fetches waits for transfers only, and no other thread marks while this thread holds `sync`. (dn_dsm_page_move() marks only pages that
+ * no thread fetches.) */
 static void dn_dsm_page_wait_to_mark(dn_dsm_t *dsm)
 {
     dn_dsm_pause_until_none(dsm->port, &dsm->table, &dsm->again);
 }
 
-/** A copy is stale, if there is one. `sync` and `table` are held. */
+/** Mark the copy of a page as stale, if there is a copy. `sync` and `table` are held. */
 static void dn_dsm_page_mark(dn_dsm_t *dsm, uint32_t number)
 {
     dn_dsm_page_t *page = &dsm->page[number];
@@ -531,7 +532,7 @@ static void dn_dsm_page_mark(dn_dsm_t *dsm, uint32_t number)
         return;
     }
     page->flags |= DN_DSM_STALE;
-    /* Who fetches it finds the flag. A release may have dropped a page that is listed, and it was fetched again. */
+    /* A thread that fetches the page finds the flag. A page may be listed already: a release has dropped it, and it was fetched again. */
     if (DN_DSM_FETCHING != page->state && 0 == (page->flags & DN_DSM_LISTED)) {
         page->flags |= DN_DSM_LISTED;
         dn_dsm_list_add(&dsm->stale, number);
@@ -580,13 +581,13 @@ void dn_dsm_page_share(dn_dsm_t *dsm, uint32_t number)
     pthread_mutex_lock(&dsm->table);
     page->flags |= DN_DSM_SHARED;
     if (DN_DSM_OWN == page->state) {
-        /* Other threads may be writing to it: the next release tells. */
+        /* Other threads may be writing to the page: the next release finds these writes. */
         dn_dsm_page_soil(dsm, number);
     }
     pthread_mutex_unlock(&dsm->table);
 }
 
-/** dn_dsm_found_fn_t, of a page that moves. */
+/** dn_dsm_found_fn_t for a page that moves: a thread has touched it. Ends this process. */
 static void dn_dsm_page_touched(void *arg, const void *at, uint64_t len)
 {
     (void) arg;
@@ -616,7 +617,7 @@ void dn_dsm_page_move(dn_dsm_t *dsm, uint32_t number, uint32_t home)
         dn_dsm_span_add(&span, number, DN_DSM_READ, DN_DSM_WRITE);
         dn_dsm_span_end(&span);
     } else if (DN_DSM_CLEAN == page->state && dn_dsm_page_scans(dsm)) {
-        /* It was the home, or has a twin that is the same. A write that is in the twin now would be lost. */
+        /* This process was the home, or its copy equals its twin. A write that comes into the twin now would be lost: look for writes. */
         dn_dsm_page_copy(dsm, number);
         dn_dsm_watch_scan(&dsm->watch, at, dsm->page_bytes, true, dn_dsm_page_touched, NULL);
     }
@@ -625,8 +626,8 @@ void dn_dsm_page_move(dn_dsm_t *dsm, uint32_t number, uint32_t home)
     dn_dsm_count(&dsm->stat.moved, here);
 }
 
-/** With a scan in a host: find what this process has written of the copies that are to be dropped, while the kernel knows. @return of the
- * transfers. */
+/** With a scan in a host: before copies are dropped, release what this process has written, as the kernel knows it now. @return the status of
+ * the transfers. */
 static dn_status_t dn_dsm_page_drop_ask(dn_dsm_t *dsm)
 {
     if (NULL == dsm->host.marked) {
@@ -638,7 +639,7 @@ static dn_status_t dn_dsm_page_drop_ask(dn_dsm_t *dsm)
     return dn_dsm_page_release(dsm);
 }
 
-/** Drop copies that are not dirty. @param[out] dirty_p  There are others. @return of the transfers. */
+/** Drop the stale copies that are CLEAN. @param[in,out] dirty_p  Becomes true if a stale copy is DIRTY. @return the status of the transfers. */
 static dn_status_t dn_dsm_page_drop_clean(dn_dsm_t *dsm, bool *dirty_p)
 {
     const bool scans = dn_dsm_page_scans(dsm);
@@ -689,7 +690,7 @@ dn_status_t dn_dsm_page_drop(dn_dsm_t *dsm)
     dn_status_t status = dn_dsm_page_drop_ask(dsm);
     status = DN_OK != status ? status : dn_dsm_page_drop_clean(dsm, &dirty);
     if (dirty) {
-        /* What was written to it here goes home; then it is dropped. */
+        /* The release sends what was written to the dirty copies, and then drops them, since they are stale. */
         status = dn_dsm_page_release(dsm);
     }
     const uint32_t count = DN_DSM_UPDATE == dsm->protocol ? dsm->stale.count : 0;

@@ -18,21 +18,22 @@
 
 #include "dn_dsm_int.h"
 
-/** Guards the heap. */
+/** The number of the lock that guards the heap. */
 #define DN_PARMACS_HEAP_LOCK 0u
-#define DN_PARMACS_LINE      UINT64_C(64)
+/** Bytes to which small pieces of the heap are aligned. */
+#define DN_PARMACS_LINE UINT64_C(64)
 
-/** At the head of the memory. */
+/** The head of the heap, at the begin of the memory. */
 typedef struct dn_parmacs_heap {
-    uint64_t used; /**< bytes, this included */
-    int next_lock;
+    uint64_t used; /**< bytes in use, with this head */
+    int next_lock; /**< number of the next lock that LOCKINIT gives */
 } dn_parmacs_heap_t;
 
 static dn_dsm_config_t dn_parmacs_config;
 static dn_parmacs_heap_t *dn_parmacs_heap; /**< NULL: before MAIN_INITENV and the first G_MALLOC */
-static dn_dsm_t *dn_parmacs_dsm;           /**< NULL: before CREATE, so that the memory is private */
-static uint32_t dn_parmacs_created;        /**< processes by CREATE with one argument */
-static int dn_parmacs_out = -1;            /**< stdout as it will be after CREATE */
+static dn_dsm_t *dn_parmacs_dsm;           /**< NULL: before CREATE, when the memory is private */
+static uint32_t dn_parmacs_created;        /**< calls of CREATE with one argument so far */
+static int dn_parmacs_out = -1;            /**< not in process 0, before CREATE: the real stdout */
 
 /** @name Failures */
 /** @{ */
@@ -42,7 +43,7 @@ static int dn_parmacs_out = -1;            /**< stdout as it will be after CREAT
         exit(EXIT_FAILURE);        \
     } while (0)
 
-/** libdn_dsm has said what is wrong. */
+/** End this process, unless a status is DN_OK. libdn_dsm has logged what is wrong. */
 static void dn_parmacs_need(dn_status_t status, const char *what)
 {
     if (DN_OK != status) {
@@ -50,6 +51,7 @@ static void dn_parmacs_need(dn_status_t status, const char *what)
     }
 }
 
+/** End this process, unless MAIN_INITENV or G_MALLOC was called. */
 static void dn_parmacs_begun(const char *what)
 {
     if (NULL == dn_parmacs_heap) {
@@ -57,7 +59,7 @@ static void dn_parmacs_begun(const char *what)
     }
 }
 
-/** Do all processes take part? */
+/** End this process, unless a count is the number of all processes. */
 static void dn_parmacs_all(long count, const char *what)
 {
     dn_parmacs_begun(what);
@@ -70,7 +72,7 @@ static void dn_parmacs_all(long count, const char *what)
 
 /** @name Processes */
 /** @{ */
-/** As all processes begin: have the private heap, with what the environment says, and put stdout aside. */
+/** Begin, in each process: make the private heap, as the environment says, and put stdout aside. */
 static void dn_parmacs_begin(void)
 {
     dn_dsm_config_t *config = &dn_parmacs_config;
@@ -115,7 +117,7 @@ void dn_dsm_parmacs_init(unsigned long bytes)
         dn_parmacs_fail("shared memory: MAIN_INITENV of %lu bytes after CREATE: there are %llu", bytes,
                         (unsigned long long) config->bytes);
     }
-    /* What has been allocated stays where it is. */
+    /* The heap does not move: what has been allocated stays at its addresses. */
     if (dn_parmacs_heap != mremap(dn_parmacs_heap, config->bytes, bytes, 0)) {
         dn_parmacs_fail("shared memory: %lu bytes cannot be mapped at %p (%s)", bytes,
                         (void *) dn_parmacs_heap, strerror(errno));
@@ -123,7 +125,7 @@ void dn_dsm_parmacs_init(unsigned long bytes)
     config->bytes = bytes;
 }
 
-/** Put the private heap somewhere else: its pages move, and nothing is copied. @return where it is. */
+/** Move the private heap to other addresses. Its pages are mapped there; nothing is copied. @return the new address. */
 static const uint8_t *dn_parmacs_put_aside(uint64_t bytes)
 {
     void *aside = mmap(NULL, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -136,7 +138,7 @@ static const uint8_t *dn_parmacs_put_aside(uint64_t bytes)
     return aside;
 }
 
-/** Copy what is not zero: programs ask for more than they touch, and zeros are there. */
+/** Copy the pages that are not zero. Programs ask for more memory than they touch, and @p to has zeros already. */
 static void dn_parmacs_copy(uint8_t *to, const uint8_t *from, uint64_t bytes)
 {
     const uint64_t page = (uint64_t) sysconf(_SC_PAGESIZE);
@@ -149,7 +151,7 @@ static void dn_parmacs_copy(uint8_t *to, const uint8_t *from, uint64_t bytes)
     }
 }
 
-/** Have the memory shared, with what process 0 has in it. */
+/** Make the memory shared. Its content is that of process 0. */
 static void dn_parmacs_share(void)
 {
     const dn_dsm_config_t *config = &dn_parmacs_config;
@@ -206,7 +208,7 @@ void dn_dsm_parmacs_create(void (*fn)(void), long count)
 void dn_dsm_parmacs_wait(void)
 {
     if (NULL == dn_parmacs_dsm) {
-        /* Process 0 may have been told to work alone. */
+        /* The user may run the program with one process, and without CREATE. */
         dn_parmacs_all(1, "WAIT_FOR_END without CREATE");
         return;
     }
@@ -223,7 +225,7 @@ void dn_dsm_parmacs_end(void)
 /** @} */
 
 /** @name Memory and synchronisation
- * Before CREATE there is one process. */
+ * Before CREATE each process has memory of its own, and locks do nothing. */
 /** @{ */
 void dn_dsm_parmacs_lock(int lock)
 {

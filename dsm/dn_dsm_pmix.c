@@ -3,11 +3,11 @@
  * Copyright (c) 2026 The dimmnet authors
  */
 /** @file dn_dsm_pmix.c
- * How the processes of a launcher with PMIx find each other: what each of them tells goes by the launcher, to all of them at once, in a
- * fence. PMIx is loaded when it is needed, and not linked: most programs do without.
+ * How the processes of a launcher with PMIx find each other. The launcher passes what each process tells to all of them at once, in a
+ * fence. PMIx is loaded when it is needed, and is not linked, since most programs do not need it.
  *
- * A fence waits for all processes of the job. So it is told who is who before the first one, and processes that are not all of the job
- * are refused.
+ * A fence waits for all processes of the job. So before the first fence each process checks its rank and the size of the job. Processes that
+ * are only a part of the job are refused.
  */
 #include "dn_config.h"
 
@@ -21,7 +21,7 @@
 
 #define DN_DSM_PMIX_LIBRARY "libpmix.so.2"
 
-/** What is used of it. */
+/** The functions of PMIx that are used. */
 static struct {
     __typeof__(PMIx_Init) *init;
     __typeof__(PMIx_Finalize) *finalize;
@@ -30,21 +30,22 @@ static struct {
     __typeof__(PMIx_Fence_nb) *fence;
     __typeof__(PMIx_Get) *get;
 } dn_dsm_pmix;
-static pmix_proc_t dn_dsm_pmix_us;
-/** Of PMIx, as this file has begun it. */
+static pmix_proc_t dn_dsm_pmix_us; /**< this process */
+/** The state of PMIx, as far as this file has begun it. */
 static enum {
     DN_DSM_PMIX_CLOSED,
     DN_DSM_PMIX_OPEN,
-    DN_DSM_PMIX_ENDED /**< by others of this process, which was said */
+    DN_DSM_PMIX_ENDED /**< another part of the program has finalized PMIx; a log line has said so */
 } dn_dsm_pmix_state;
 
-/** A fence; there is one at a time. One that a process has waited for in vain may still end: nothing may be started before. */
+/** The fence; there is one at a time. A fence for which this process has waited in vain may still end: no other fence is started before. A
+ * thread of PMIx writes this when the fence ends. */
 static struct {
-    uint32_t under_way;
-    /** Fences that have ended well, which they do in all processes or in none. What is told before a fence has the number of it in its
-     * name, so that no process takes for it what another has told at another time. */
+    uint32_t under_way; /**< not 0: the fence has not ended. Atomic */
+    /** Fences that have ended well so far: a fence ends well in all processes or in none. The name of what is told before a fence has the
+     * number of that fence. So no process takes what another process has told at another time. */
     uint32_t count;
-    pmix_status_t status;
+    pmix_status_t status; /**< of the last fence that has ended */
 } dn_dsm_pmix_fence;
 
 static dn_status_t dn_dsm_pmix_failed(const char *what, pmix_status_t status)
@@ -62,7 +63,7 @@ static dn_status_t dn_dsm_pmix_failed(const char *what, pmix_status_t status)
     return DN_ERR_ACCESS;
 }
 
-/** Look up a function. */
+/** Look up a function of a library. */
 static bool dn_dsm_pmix_find(void *library, const char *name, void *function, size_t size)
 {
     void *const symbol = dlsym(library, name);
@@ -73,12 +74,12 @@ static bool dn_dsm_pmix_find(void *library, const char *name, void *function, si
 
 static dn_status_t dn_dsm_pmix_load(void)
 {
-    /* It stays: it has threads. */
+    /* PMIx stays loaded, since it has threads. */
     const int how = RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE;
     void *library = dlopen(DN_DSM_PMIX_LIBRARY, how);
 
     if (NULL == library) {
-        /* Where the loader does not look. */
+        /* The folder that dimmnet was built with: the loader may not look there. */
         library = dlopen(DN_PMIX_LIBDIR "/" DN_DSM_PMIX_LIBRARY, how);
     }
     if (NULL == library
@@ -97,7 +98,7 @@ static dn_status_t dn_dsm_pmix_load(void)
     return DN_OK;
 }
 
-/** A flag for a call. The macros of PMIx call functions of it in some versions. */
+/** A flag for a call of PMIx. The macros of PMIx are not used, since they call functions of the library in some versions. */
 static pmix_info_t dn_dsm_pmix_flag(const char *name)
 {
     pmix_info_t flag = {.value = {.type = PMIX_BOOL, .data.flag = true}};
@@ -106,8 +107,8 @@ static pmix_info_t dn_dsm_pmix_flag(const char *name)
     return flag;
 }
 
-/** Look a value up in what the server of this host has. What is not there is not waited for: a fence has brought what was told before
- * it. */
+/** Look up a value that the server of this host has. The call does not wait for a value that is not there: a fence has brought all that was
+ * told before it. */
 static pmix_status_t dn_dsm_pmix_get(pmix_rank_t rank, const char *name, pmix_value_t **value_p)
 {
     const pmix_info_t at_once = dn_dsm_pmix_flag(PMIX_IMMEDIATE);
@@ -117,7 +118,7 @@ static pmix_status_t dn_dsm_pmix_get(pmix_rank_t rank, const char *name, pmix_va
     return dn_dsm_pmix.get(&whom, name, &at_once, 1, value_p);
 }
 
-/** Is this the process that it is told to be, and are these all of the job? */
+/** Has this process the rank that the launcher gives it, and are these all processes of the job? */
 static dn_status_t dn_dsm_pmix_agree(const dn_dsm_t *dsm)
 {
     pmix_value_t *value = NULL;
@@ -139,7 +140,7 @@ static dn_status_t dn_dsm_pmix_agree(const dn_dsm_t *dsm)
     return DN_OK;
 }
 
-/** @param[in] fence  The one that brings it. */
+/** The name under which a process tells. @param[in] fence  The number of the fence that brings it. */
 static void dn_dsm_pmix_name(uint32_t fence, const char *what, pmix_key_t name)
 {
     snprintf(name, sizeof(pmix_key_t), "dn_dsm.%u.%s", (unsigned) fence, what);
@@ -158,13 +159,13 @@ static dn_status_t dn_dsm_pmix_tell(dn_dsm_t *dsm, const char *what, const void 
     return PMIX_SUCCESS == status ? DN_OK : dn_dsm_pmix_failed("a word to the others", status);
 }
 
-/** pmix_op_cbfunc_t: in a thread of PMIx. */
+/** pmix_op_cbfunc_t: the fence has ended. A thread of PMIx calls this. */
 static void dn_dsm_pmix_ended(pmix_status_t status, void *arg)
 {
     (void) arg;
     dn_dsm_pmix_fence.status = status;
     dn_dsm_pmix_fence.count += PMIX_SUCCESS == status;
-    /* W0: pairs with R0: who finds it ended reads the status and the count. */
+    /* W0: pairs with R0: a thread that finds the fence ended finds the status and the count set. */
     dn_store_release_u32(&dn_dsm_pmix_fence.under_way, 0);
 }
 
@@ -176,13 +177,13 @@ static dn_status_t dn_dsm_pmix_together(dn_dsm_t *dsm)
 
     all.rank = PMIX_RANK_WILDCARD;
     if (0 != dn_load_acquire_u32(&dn_dsm_pmix_fence.under_way)) {
-        /* The last one was of this memory, and what it waited for has been said. */
+        /* The last fence of this memory has not ended: a log line has named what it waits for. */
         return DN_ERR_UNREACH;
     }
     dn_store_relaxed_u32(&dn_dsm_pmix_fence.under_way, 1);
     const pmix_status_t status = dn_dsm_pmix.fence(&all, 1, &collect, 1, dn_dsm_pmix_ended, NULL);
     if (PMIX_OPERATION_SUCCEEDED == status) {
-        /* It has ended at once: PMIx calls nothing. */
+        /* The fence has ended at once: PMIx does not call the function. */
         dn_dsm_pmix_ended(PMIX_SUCCESS, NULL);
     } else if (PMIX_SUCCESS != status) {
         dn_store_relaxed_u32(&dn_dsm_pmix_fence.under_way, 0);
@@ -226,7 +227,7 @@ static dn_status_t dn_dsm_pmix_hear(dn_dsm_t *dsm, uint32_t rank, const char *wh
         free(value);
         return DN_ERR_PROTO;
     }
-    /* As of a file that is longer than what was asked for. */
+    /* More bytes than there is room for are cut off, as those of a file are. */
     *len = value->data.bo.size < *len ? value->data.bo.size : *len;
     memcpy(bytes, value->data.bo.bytes, *len);
     free(value->data.bo.bytes);

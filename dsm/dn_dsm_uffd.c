@@ -3,13 +3,13 @@
  * Copyright (c) 2026 The dimmnet authors
  */
 /** @file dn_dsm_uffd.c
- * Detection by userfaultfd(2). An access to a page that is not mapped here raises a fault, whether the page is in the file or not: the
- * library puts it there, and UFFDIO_CONTINUE maps it. A write to a page that is mapped write-protected raises a fault, too. The kernel
- * splits no area, so there is no limit of areas. With UFFD_FEATURE_SIGBUS the faulting thread gets a signal, and no thread has to read
- * events.
+ * Detection by userfaultfd(2). An access to a page that is not mapped here raises a fault, whether the page is in the file or not. The
+ * library puts the page into the file, and UFFDIO_CONTINUE maps it. A write to a page that is mapped write-protected raises a fault, too. The
+ * kernel does not split an area for this, so the limit of areas does not matter. With UFFD_FEATURE_SIGBUS the faulting thread gets a signal,
+ * and no thread has to read events.
  *
- * UFFDIO_CONTINUE can map a page write-protected since Linux 6.4. Before, a write between it and the protection would be missed, so
- * older kernels are refused.
+ * UFFDIO_CONTINUE can map a page write-protected since Linux 6.4. On older kernels a write between UFFDIO_CONTINUE and the protection would
+ * be missed, so older kernels are refused.
  *
  * With UFFD_FEATURE_WP_ASYNC, since Linux 6.7, the kernel itself permits a write to a page that is write-protected, and the writer gets no
  * signal. PAGEMAP_SCAN finds the pages that are not write-protected.
@@ -28,7 +28,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* What the headers of the system may be too old for: fixed numbers of the kernel's interface. */
+/* Fixed numbers of the kernel's interface, for systems whose headers are too old. */
 #ifndef UFFD_USER_MODE_ONLY
 #    define UFFD_USER_MODE_ONLY 1
 #endif
@@ -45,7 +45,7 @@
 #    define UFFDIO_CONTINUE_MODE_WP ((__u64) 1 << 1)
 #endif
 
-/** PAGEMAP_SCAN, its argument, and what it tells of a page, under names of our own. */
+/** The argument of PAGEMAP_SCAN: struct pm_scan_arg, under a name of this library. */
 typedef struct dn_dsm_scan {
     uint64_t size;
     uint64_t flags;
@@ -61,6 +61,7 @@ typedef struct dn_dsm_scan {
     uint64_t return_mask;
 } dn_dsm_scan_t;
 _Static_assert(96 == sizeof(dn_dsm_scan_t), "struct pm_scan_arg");
+/** A run of pages that PAGEMAP_SCAN has found: struct page_region. */
 typedef struct dn_dsm_scanned {
     uint64_t start;
     uint64_t end;
@@ -69,10 +70,10 @@ typedef struct dn_dsm_scanned {
 #define DN_DSM_SCAN_CALL       _IOWR('f', 16, dn_dsm_scan_t)
 #define DN_DSM_SCAN_IS_WRITTEN (UINT64_C(1) << 1) /**< PAGE_IS_WRITTEN */
 #define DN_DSM_SCAN_IS_PRESENT (UINT64_C(1) << 3) /**< PAGE_IS_PRESENT */
-/** Runs of pages that a call tells. */
+/** The most runs of pages that one call finds. */
 #define DN_DSM_SCAN_RUNS 128u
 
-/** A descriptor that has what is needed. @param[in] more  Features. @return it, or -1 with errno. */
+/** Make a descriptor that has the features that are needed. @param[in] more  More features. @return -1: see errno. */
 static int dn_dsm_uffd_make(uint64_t more)
 {
     struct uffdio_api api = {.api = UFFD_API,
@@ -89,7 +90,7 @@ static int dn_dsm_uffd_make(uint64_t more)
     return fd;
 }
 
-/** Begin with a range. @return 0, or what errno would be. */
+/** Begin with a range. @return 0, or a value of errno. */
 static int dn_dsm_uffd_register(int fd, void *at, uint64_t len)
 {
     struct uffdio_register range = {.range = {.start = (uintptr_t) at, .len = len},
@@ -99,13 +100,15 @@ static int dn_dsm_uffd_register(int fd, void *at, uint64_t len)
     return 0 == ioctl(fd, UFFDIO_REGISTER, &range) ? 0 : errno;
 }
 
-/** Have pages be accessed here for the first time again: their bytes stay in the file. Locked memory stays mapped: EINVAL. */
+/** Unmap pages, so that the next access raises a fault. Their bytes stay in the file. Locked memory stays mapped: EINVAL.
+ * @return 0, or a value of errno. */
 static int dn_dsm_uffd_clear(void *at, uint64_t len)
 {
     return 0 == madvise(at, len, MADV_DONTNEED) ? 0 : errno;
 }
 
-/** Map pages that are in the file. One may be mapped by now, as another thread has had the same fault: it stays as it is. */
+/** Map pages that are in the file. A page may be mapped by now, as another thread has had the same fault: it stays as it is.
+ * @return 0, or a value of errno. */
 static int dn_dsm_uffd_continue(int fd, void *at, uint64_t len, uint64_t mode)
 {
     const uint64_t page = (uint64_t) sysconf(_SC_PAGESIZE);
@@ -118,7 +121,7 @@ static int dn_dsm_uffd_continue(int fd, void *at, uint64_t len, uint64_t mode)
         if (EAGAIN != errno && EEXIST != errno) {
             return errno;
         }
-        /* The kernel has stopped in between, or at a page that is mapped. */
+        /* The kernel has stopped after some pages, or at a page that is mapped: go on behind these. */
         const uint64_t done = EEXIST == errno ? page : 0 < range.mapped ? (uint64_t) range.mapped : 0;
         at = (uint8_t *) at + done;
         len -= done;
@@ -133,8 +136,8 @@ static int dn_dsm_uffd_protect(int fd, void *at, uint64_t len, uint64_t mode)
     return 0 == ioctl(fd, UFFDIO_WRITEPROTECT, &range) ? 0 : errno;
 }
 
-/** Find what is not write-protected; unless `surely`, also what is not mapped: before a page was reclaimed, it may have been written.
- * @return 0, or what errno would be. */
+/** Find pages that are not write-protected. Unless `surely`, find also pages that are not mapped: such a page may have been written before the
+ * kernel reclaimed it. @return 0, or a value of errno. */
 static int dn_dsm_uffd_find(int map, void *at, uint64_t len, bool surely, dn_dsm_found_fn_t found, void *arg)
 {
     const uint64_t both = DN_DSM_SCAN_IS_PRESENT | DN_DSM_SCAN_IS_WRITTEN;
@@ -161,10 +164,10 @@ static int dn_dsm_uffd_find(int map, void *at, uint64_t len, bool surely, dn_dsm
     return 0;
 }
 
-/** What a probe tries with a page that is mapped twice. @return NULL: all works; or why not. */
+/** What a probe tries with a page that is mapped twice. @return NULL: all works; else why not. */
 typedef const char *(*dn_dsm_uffd_try_fn_t)(int fd, uint8_t *front, uint64_t page);
 
-/** Probe with features. */
+/** Probe whether a way works. @param[in] more  Features. @return NULL: it works; else why not. */
 static const char *dn_dsm_uffd_probe(uint64_t more, dn_dsm_uffd_try_fn_t try)
 {
     const uint64_t page = (uint64_t) sysconf(_SC_PAGESIZE);
@@ -236,7 +239,7 @@ static int dn_dsm_uffd_open_with(dn_dsm_watch_t *watch, uint64_t more, void *at,
         return errno;
     }
     int error = dn_dsm_uffd_register(watch->fd, at, len);
-    /* Where the program has its memory locked, all pages are here. */
+    /* This fails if the program has its memory locked: all pages stay mapped then. */
     error = 0 != error ? error : dn_dsm_uffd_clear(at, len);
     if (0 != error) {
         dn_dsm_uffd_shut(&watch->fd);
@@ -286,7 +289,7 @@ static void dn_dsm_scan_count(void *arg, const void *at, uint64_t len)
     *(uint64_t *) arg += len;
 }
 
-/** A write is found, and after it was protected against, the next one. */
+/** dn_dsm_uffd_try_fn_t: does the scan find a write, and the next write after the page was protected again? */
 static const char *dn_dsm_scan_try(int fd, uint8_t *front, uint64_t page)
 {
     const char *why = dn_dsm_uffd_try(fd, front, page);

@@ -5,8 +5,8 @@
 /** @file dn_page.c
  * Mappings of a peer's memory.
  *
- * Memory. A mapping is memory that is there twice, as in dn_dsm_int.h: `raw`, for the library, and `front`, for the program. A third range has
- * the twins. The life of a page, without a scan:
+ * Memory. The memory of a mapping is mapped twice, as in dn_dsm_int.h: `raw`, for the library, and `front`, for the program. A third range
+ * has the twins. The life of a page, without a scan:
  *
  *               access            done, a read          write
  *     ABSENT ----------> FETCHING ----------> CLEAN <-------------> DIRTY
@@ -15,20 +15,20 @@
  *       +------------------- acquire -----------+                     |
  *       +----- sent ----- DROPPING <-------------------- acquire -----+
  *
- * A page differs from its twin in the bytes that were stored here and not sent, and in no others: the twin is what was fetched, with what
- * was sent. So a page that becomes DIRTY once more needs no new twin.
+ * A page differs from its twin exactly in the bytes that were stored here and not sent: the twin has the bytes that were fetched, and the
+ * bytes that were sent. So a page that becomes DIRTY once more needs no new twin.
  *
- * A release sets the pages to CLEAN, and protects them, before it compares. A thread that writes one meanwhile makes it DIRTY again: either the
- * comparison has that store, or the next release has it. An acquire has to know that all was sent before a page may be
- * fetched again, so it takes the pages out of the front before it compares: threads that want one wait.
+ * A release sets the pages to CLEAN, and protects them, before it compares. A thread that writes a page meanwhile makes it DIRTY again: either
+ * the comparison has that store, or the next release has it. An acquire has to send all stores of a page before the page may be
+ * fetched again. So it takes the pages out of the front before it compares, and threads that access them wait.
  *
- * A page that a write has fetched is DIRTY at once.
+ * A page that was fetched for a write is DIRTY at once.
  *
- * Where the way of detection has a scan, no page becomes DIRTY: each has its twin from the start, a release asks which CLEAN ones were
- * written, and an acquire compares all: each CLEAN one is DROPPING until it was sent.
+ * Where the way of detection has a scan, no page becomes DIRTY. Each page has its twin from the start. A release asks which CLEAN pages were
+ * written. An acquire compares all CLEAN pages: each of them is DROPPING until it was sent.
  *
- * Order of locks: `sync`, `table`. With `table` held nothing waits and libdimmnet is not called. A fault takes `table` only; nobody touches the front
- * while he holds it.
+ * Order of locks: `sync`, `table`. While a thread holds `table`, it does not wait, does not call libdimmnet, and does not touch the front. A
+ * fault takes `table` only.
  */
 #include "dn_config.h"
 
@@ -48,9 +48,9 @@
 #include "dn_dsm_fault.h"
 #include "dn_dsm_op.h"
 
-/** Blocks of one PUSH: as many as make the work for it small beside that for them. */
+/** Blocks after which a PUSH is started. With so many blocks the work for the PUSH itself is small beside the work for the blocks. */
 #define DN_PAGE_BLOCKS 4096u
-/** Pages of one PULL. */
+/** The most pages of one PULL. */
 #define DN_PAGE_FETCH 256u
 
 typedef enum dn_page_state {
@@ -64,33 +64,34 @@ typedef enum dn_page_state {
 /** A page; under `table`. */
 typedef struct dn_page {
     uint8_t state; /**< dn_page_state_t: dn_page_set() alone changes it */
-    uint8_t twin;  /**< not 0: it has one */
+    uint8_t twin;  /**< not 0: the page has a twin */
 } dn_page_t;
 
 struct dn_mapping {
-    dn_dsm_range_t range; /**< first; unless it is shared */
+    dn_dsm_range_t range; /**< first; not used if the mapping is the peer's memory */
     dn_port_t *port;
     dn_peer_t *peer;
-    uint32_t pid; /**< of the peer, for log lines */
-    pid_t process;
-    dn_key_t key;
-    uint64_t off;
-    uint64_t len;
-    uint32_t pages; /**< 0: the peer's memory is mapped, at `front` */
-    dn_dsm_watch_t watch;
-    uint8_t *raw;
-    uint8_t *front;
-    uint8_t *twin;
+    uint32_t pid;         /**< PID of the peer, for log lines */
+    pid_t process;        /**< the process that has made the mapping: the kernel's number */
+    dn_key_t key;         /**< of the segment */
+    uint64_t off;         /**< bytes from the start of the segment to the mapping */
+    uint64_t len;         /**< bytes of the mapping */
+    uint32_t pages;       /**< number of pages; 0: the mapping is the peer's memory, at `front` */
+    dn_dsm_watch_t watch; /**< of the front */
+    uint8_t *raw;         /**< copies of the pages, mapped for the library */
+    uint8_t *front;       /**< the same, mapped for the program */
+    uint8_t *twin;        /**< twins, at the offsets of their pages */
 
-    pthread_mutex_t sync; /**< of releases and acquires */
+    pthread_mutex_t sync; /**< held in releases and acquires */
     pthread_mutex_t table;
-    dn_page_t *page;
-    uint32_t acquires; /**< from dn_first() on; it is only asked whether it is another. Under `table` */
-    uint32_t
-        again; /**< threads that fetch once more, as an acquire came: the next one waits. Under `table` */
-    dn_dsm_list_t dirty; /**< that became so since the last release. Under `table` */
-    dn_dsm_list_t flush; /**< to be compared and sent. Under `sync` */
-    dn_block_t *blocks;  /**< room for DN_PAGE_BLOCKS, and those of a page more. Under `sync` */
+    dn_page_t *page; /**< by page. Under `table` */
+    /** acquires, counted from dn_first() on. It wraps, and is compared for equality only. Under `table` */
+    uint32_t acquires;
+    /** threads that fetch once more, as an acquire came meanwhile: the next acquire waits for them. Under `table` */
+    uint32_t again;
+    dn_dsm_list_t dirty; /**< pages that became DIRTY since the last release. Under `table` */
+    dn_dsm_list_t flush; /**< pages that are to be compared and sent. Under `sync` */
+    dn_block_t *blocks;  /**< room for DN_PAGE_BLOCKS, and for those of a page more. Under `sync` */
     dn_page_stat_t stat; /**< atomic */
 };
 
@@ -119,7 +120,7 @@ static void dn_page_set(dn_mapping_t *map, uint32_t page, dn_page_state_t state)
     }
 }
 
-/** A page may be written from here on: it becomes DIRTY, or CLEAN, for a scan to find it. Nobody writes it now. */
+/** A page may be written from here on: it becomes DIRTY, or CLEAN, for a scan to find it. No thread writes it now. */
 static void dn_page_soil(dn_mapping_t *map, uint32_t page)
 {
     const uint64_t at = dn_page_at(map, page);
@@ -147,17 +148,17 @@ static void dn_page_arrive(dn_mapping_t *map, uint32_t page, int kind, dn_dsm_sp
     dn_dsm_span_add(span, page, DN_DSM_NONE, DN_DSM_IS_WRITE == kind ? DN_DSM_WRITE : DN_DSM_READ);
 }
 
-/** Permit an access to a page that is here. @return whether it is. */
+/** Permit an access to a page, if the page is here. @return whether it is here. */
 static bool dn_page_permit(dn_mapping_t *map, uint32_t page, int kind, dn_dsm_span_t *span)
 {
     switch (map->page[page].state) {
     case DN_PAGE_CLEAN:
         if (dn_page_scans(map)) {
-            /* The kernel has taken the page out of the front, and with it may be what it knew of writes: a scan is to find it. Or
-             * the page is there as it should be: then this changes nothing. */
+            /* The kernel may have taken the page out of the front, and may have forgotten writes with it. So the page permits writes
+             * now, and a scan finds it. If the page is in the front, this changes nothing. */
             dn_dsm_span_add(span, page, DN_DSM_NONE, DN_DSM_WRITE);
         } else if (DN_DSM_IS_READ != kind) {
-            /* Where the machine does not tell, a fault of a page that can be read was a write. */
+            /* If the machine does not tell the kind, the fault was a write, since the page can be read. */
             dn_page_soil(map, page);
             dn_dsm_span_add(span, page, DN_DSM_READ, DN_DSM_WRITE);
         } else {
@@ -172,7 +173,7 @@ static bool dn_page_permit(dn_mapping_t *map, uint32_t page, int kind, dn_dsm_sp
     }
 }
 
-/** Make pages from @p first on, at most @p count, ours to fetch. @return how many. */
+/** Claim pages from @p first on, at most @p count, for this thread to fetch. @return how many. */
 static uint32_t dn_page_claim(dn_mapping_t *map, uint32_t first, uint32_t count)
 {
     uint32_t ours = 0;
@@ -202,7 +203,8 @@ static dn_status_t dn_page_pull(dn_mapping_t *map, uint32_t first, uint32_t coun
     return dn_dsm_op_end(&op, map->port);
 }
 
-/** Fetch pages that are ours; once more where an acquire came meanwhile. @param[in] acquires  Before they became ours. */
+/** Fetch pages that this thread has claimed; fetch them once more if an acquire came meanwhile. @param[in] acquires  dn_mapping_t::acquires
+ * when they were claimed. */
 static dn_status_t dn_page_fetch(dn_mapping_t *map, uint32_t first, uint32_t count, int kind,
                                  uint32_t acquires)
 {
@@ -226,12 +228,12 @@ static dn_status_t dn_page_fetch(dn_mapping_t *map, uint32_t first, uint32_t cou
     }
     dn_dsm_span_end(&span);
     pthread_mutex_unlock(&map->table);
-    /* Other threads may wait for these. */
+    /* Other threads may wait for these pages. */
     dn_wait_ring(map->port);
     return status;
 }
 
-/** Have pages here. @param[in] kind  DN_DSM_IS_READ and so on. */
+/** Make pages accessible, and fetch those that are not here. @param[in] kind  DN_DSM_IS_READ and so on. */
 static dn_status_t dn_page_have(dn_mapping_t *map, uint32_t first, uint32_t count, int kind)
 {
     const uint32_t end = first + count;
@@ -258,7 +260,7 @@ static dn_status_t dn_page_have(dn_mapping_t *map, uint32_t first, uint32_t coun
     return status;
 }
 
-/** dn_dsm_access_fn_t. */
+/** dn_dsm_access_fn_t of a mapping. */
 static const char *dn_page_access(dn_dsm_range_t *range, uint64_t off, int kind)
 {
     dn_mapping_t *map = (dn_mapping_t *) range;
@@ -281,7 +283,7 @@ static const char *dn_page_access(dn_dsm_range_t *range, uint64_t off, int kind)
 
 /** @name Sending: `sync` is held */
 /** @{ */
-/** Leave out what lies behind the mapping, in its last page. */
+/** Cut off blocks behind the mapping, in its last page. @return the number of blocks that are left. */
 static size_t dn_page_clip(const dn_mapping_t *map, dn_block_t *block, size_t blocks)
 {
     while (0 < blocks && map->len <= block[blocks - 1].at) {
@@ -293,7 +295,7 @@ static size_t dn_page_clip(const dn_mapping_t *map, dn_block_t *block, size_t bl
     return blocks;
 }
 
-/** PUSH the first blocks, from the twins. */
+/** PUSH the first @p blocks of map->blocks, from the twins. */
 static dn_status_t dn_page_push(dn_mapping_t *map, size_t blocks)
 {
     const dn_sg_t sg = {.block = map->blocks, .count = blocks};
@@ -331,7 +333,7 @@ static dn_status_t dn_page_send(dn_mapping_t *map)
     return status;
 }
 
-/** dn_dsm_found_fn_t. Of what was found, CLEAN pages count. */
+/** dn_dsm_found_fn_t: add the CLEAN pages of those that were found to map->flush. */
 static void dn_page_found(void *arg, const void *at, uint64_t len)
 {
     dn_mapping_t *map = arg;
@@ -344,6 +346,7 @@ static void dn_page_found(void *arg, const void *at, uint64_t len)
     }
 }
 
+/** Send what was stored to pages since the last release. */
 static dn_status_t dn_page_send_written(dn_mapping_t *map)
 {
     dn_dsm_span_t span = {.watch = &map->watch};
@@ -365,14 +368,15 @@ static dn_status_t dn_page_send_written(dn_mapping_t *map)
     return status;
 }
 
+/** Drop all pages that are here. What was stored to them is sent first. */
 static dn_status_t dn_page_drop(dn_mapping_t *map)
 {
     dn_dsm_span_t span = {.watch = &map->watch};
     uint64_t dropped = 0;
 
     pthread_mutex_lock(&map->table);
-    /* What an acquire has sent back to fetch once more is fetched before the next one: so a fault PULLs a page twice at most, however
-     * often others acquire. */
+    /* Pages that are fetched once more, since an acquire came, are here before the next acquire. So a fault PULLs a page twice at most,
+     * however often other threads acquire. */
     dn_dsm_pause_until_none(map->port, &map->table, &map->again);
     map->acquires++;
     map->dirty.count = 0;
@@ -404,7 +408,7 @@ static dn_status_t dn_page_drop(dn_mapping_t *map)
     return status;
 }
 
-/** Do one of these with `sync`. Of memory that is shared there is nothing to do. */
+/** Call one of these functions with `sync` held. If the mapping is the peer's memory, there is nothing to do. */
 static dn_status_t dn_page_synchronise(dn_mapping_t *map, dn_status_t (*fn)(dn_mapping_t *map))
 {
     if (dn_page_is_shared(map)) {
@@ -422,14 +426,14 @@ dn_status_t dn_page_release(dn_mapping_t *map)
 {
     const dn_status_t status = dn_page_synchronise(map, dn_page_send_written);
 
-    /* Of memory that is shared: pairs with that of whoever gets the sign. */
+    /* For a mapping that is the peer's memory: pairs with an acquire of the thread that gets the sign. */
     dn_fence_release();
     return status;
 }
 
 dn_status_t dn_page_acquire(dn_mapping_t *map)
 {
-    /* Of memory that is shared: pairs with that of whoever gave the sign. */
+    /* For a mapping that is the peer's memory: pairs with a release of the thread that has given the sign. */
     dn_fence_acquire();
     return dn_page_synchronise(map, dn_page_drop);
 }
@@ -437,7 +441,7 @@ dn_status_t dn_page_acquire(dn_mapping_t *map)
 
 /** @name Mapping */
 /** @{ */
-/** Give back what dn_page_open() took, also when it has failed. */
+/** Free a mapping, and what dn_page_open() took. Called also when dn_page_open() has failed. */
 static void dn_page_free(dn_mapping_t *map)
 {
     const uint64_t bytes = dn_page_is_shared(map) ? 0 : dn_page_at(map, map->pages);
@@ -458,7 +462,7 @@ static void dn_page_free(dn_mapping_t *map)
     free(map);
 }
 
-/** @param[in] again  NULL; or memory that is shared, to be there once more. @return NULL: no. */
+/** Get memory. @param[in] again  NULL: new memory; else memory with MAP_SHARED, which is mapped once more. @return NULL: no memory. */
 static uint8_t *dn_page_memory(uint64_t bytes, int flags, uint8_t *again)
 {
     void *memory = NULL != again ? mremap(again, 0, bytes, MREMAP_MAYMOVE)
@@ -468,13 +472,13 @@ static uint8_t *dn_page_memory(uint64_t bytes, int flags, uint8_t *again)
     if (MAP_FAILED == memory) {
         return NULL;
     }
-    /* A child has no use for it. */
+    /* A child process does not use it. */
     (void) madvise(memory, bytes, MADV_DONTFORK);
     return memory;
 }
 
-/** Begin to detect accesses. What works with the page of a probe may not do so here, as limits are of what all mappings have.
- * @param[in] is_free  The way was not asked for: segv comes after uffd. @return 0, or what errno would be. */
+/** Begin to detect accesses. A way that works with the page of a probe may fail here, as all mappings together have limits.
+ * @param[in] is_free  The program has not named the way: segv is tried after uffd. @return 0, or a value of errno. */
 static int dn_page_watch(dn_mapping_t *map, uint64_t bytes, bool is_free)
 {
     const int error = dn_dsm_watch_open(&map->watch, map->front, bytes);
@@ -492,7 +496,7 @@ static int dn_page_watch(dn_mapping_t *map, uint64_t bytes, bool is_free)
     return again;
 }
 
-/** Have the memory of a mapping, and what is known of its pages. @param[in] is_free  As above. */
+/** Get the memory of a mapping, and begin to detect accesses. @param[in] is_free  As in dn_page_watch(). */
 static dn_status_t dn_page_open(dn_mapping_t *map, bool is_free)
 {
     const uint64_t bytes = dn_page_at(map, map->pages);
@@ -520,7 +524,7 @@ static dn_status_t dn_page_open(dn_mapping_t *map, bool is_free)
     return dn_dsm_fault_watch(map->watch.way);
 }
 
-/** Choose how accesses are detected. @param[in] detect  NULL: it is free. */
+/** Choose how accesses are detected. @param[in] detect  NULL: the program has not named the way. */
 static dn_status_t dn_page_choose(dn_mapping_t *map, const char *detect)
 {
     static const char what[] = "mapped pages";
@@ -536,7 +540,7 @@ static dn_status_t dn_page_choose(dn_mapping_t *map, const char *detect)
     return DN_OK;
 }
 
-/** Have copies of the peer's memory. @param[in] detect  As above. */
+/** Set up a mapping of copies. @param[in] detect  As in dn_page_choose(). */
 static dn_status_t dn_page_copy(dn_mapping_t *map, const char *detect)
 {
     const dn_status_t status = dn_page_choose(map, detect);
@@ -554,7 +558,7 @@ static dn_status_t dn_page_copy(dn_mapping_t *map, const char *detect)
     return dn_page_open(map, NULL == detect);
 }
 
-/** Take the peer's memory itself. @retval DN_ERR_UNSUPPORTED  the device does not map it. */
+/** Set up a mapping that is the peer's memory. @retval DN_ERR_UNSUPPORTED  the device does not map it. */
 static dn_status_t dn_page_share(dn_mapping_t *map)
 {
     void *base;
@@ -594,7 +598,7 @@ dn_status_t dn_page_map(dn_port_t *port, dn_peer_t *peer, const dn_key_t *key, u
     map->acquires = dn_first(port);
     pthread_mutex_init(&map->sync, NULL);
     pthread_mutex_init(&map->table, NULL);
-    /* What progress calls meanwhile accesses no mapping. */
+    /* Functions that progress calls meanwhile must not access a mapping. */
     dn_dsm_inside++;
     const bool is_free = 0 == strcmp(detect, "auto");
     dn_status_t status = is_free ? dn_page_share(map) : DN_ERR_UNSUPPORTED;
