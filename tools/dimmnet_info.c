@@ -4,7 +4,7 @@
  */
 
 /*
- * What libdimmnet finds here: devices, what they can, the machine, and the way to a peer.
+ * dimmnet_info shows what libdimmnet finds here: the devices and what they can do, the machine, and the way to a peer.
  */
 #include "dn_config.h"
 
@@ -27,9 +27,9 @@
 #define MAX_SECONDS     86400
 
 typedef struct {
-    const char *list;
-    const char *announce; /**< file to write */
-    const char *connect;  /**< file to read */
+    const char *list;     /**< devices; NULL: all */
+    const char *announce; /**< address file to write; NULL: none */
+    const char *connect;  /**< address file to read; NULL: none */
     int seconds;          /**< -1: not given */
     bool peer;
     bool json;
@@ -39,8 +39,8 @@ typedef struct {
 typedef struct {
     info_devices_t devices;
     info_peer_t here;         /**< a second process of this host */
-    info_peer_t asked;        /**< the one of an address file */
-    const info_peer_t *shown; /**< one of both, NULL: no peer was asked for */
+    info_peer_t asked;        /**< the process that an address file names */
+    const info_peer_t *shown; /**< the one of these that is shown; NULL: the user asked for no peer */
 } found_t;
 
 /* Text */
@@ -241,7 +241,7 @@ static int print_json(const found_t *found)
 
 /* Parameters */
 
-/** The page of the documentation. */
+/** Print the page of parameters of the documentation. */
 static void print_parameters(void)
 {
     size_t count;
@@ -265,7 +265,7 @@ static void print_parameters(void)
     }
 }
 
-/* A second process here: what it reaches tells what a device can. */
+/* A second process here: what a device can do is found out by reaching this process. */
 
 static int tell_pipe(const info_address_t *address, void *arg)
 {
@@ -274,7 +274,8 @@ static int tell_pipe(const info_address_t *address, void *arg)
     return fclose(pipe);
 }
 
-/** @return its process, or -1; what it writes comes by @p file_p, nothing when it has no device. */
+/** Start a second process. @param[out] file_p  From here its address can be read; nothing comes if no device is available there.
+ * @return the kernel's number of the process, or -1. */
 static pid_t start_second(const char *list, FILE **file_p)
 {
     int ends[2];
@@ -286,7 +287,7 @@ static pid_t start_second(const char *list, FILE **file_p)
     const pid_t pid = fork();
     if (0 == pid) {
         static info_devices_t devices;
-        /* What is refused to it is refused to its parent too, which says so. */
+        /* The second process is silent: what is refused to it is refused to its parent, too, which reports that. */
         const int nowhere = open("/dev/null", O_WRONLY);
         dup2(nowhere, STDERR_FILENO);
         prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -302,7 +303,7 @@ static pid_t start_second(const char *list, FILE **file_p)
     return pid;
 }
 
-/** Find out all about the peers. The second process is started first: libraries below do not survive a fork. */
+/** Find out all about the devices and peers. The second process is started first, since libraries below libdimmnet do not survive a fork. */
 static int look(const options_t *options, found_t *found)
 {
     FILE *file = NULL;
@@ -357,7 +358,8 @@ static int read_address(const char *name, info_address_t *address)
     return 0;
 }
 
-/* Others see the file when it is whole. It holds the key of the group: it is for its owner alone. */
+/** info_tell_fn_t: write an address file. The file gets its name when it is whole. It has the key of the process group, so only its owner can
+ * read it. */
 static int tell_file(const info_address_t *address, void *arg)
 {
     const char *name = arg;
@@ -444,7 +446,7 @@ static int parse_seconds(const char *text, int *seconds_p)
     return 0;
 }
 
-/** @return 0: go on; 1: all is said; -1: a sentence is on stderr. */
+/** @return 0: go on; 1: the program is done; -1: a sentence is on stderr. */
 static int parse_options(int argc, char **argv, options_t *options)
 {
     int letter;

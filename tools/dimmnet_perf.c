@@ -4,8 +4,8 @@
  */
 
 /*
- * The primitives of libdimmnet between a server and a client, of one host or of two, without MPI.
- * The client says what is run; both then run the tests that dn_perf also has.
+ * dimmnet_perf measures the primitives of libdimmnet between a server and a client, on one host or on two, without MPI.
+ * The client chooses the tests. Both sides then run the tests, which dn_perf has, too.
  */
 #include "dn_config.h"
 
@@ -22,14 +22,14 @@
 
 #define DEFAULT_PORT 13003
 #define TESTS_MAX    128
-/* Seconds that a client has from its greeting to its last test. */
+/* The default of --time-limit: seconds that a client has from its greeting to its last test. */
 #define TIME_LIMIT 600
 
-/** What users ask for, in tests of dn_perf_steps.c. */
+/** A choice of the user: it names tests of dn_perf_steps.c. */
 typedef struct {
     const char *name;
-    const char *tests; /**< separated by spaces */
-    size_t max_size;   /**< default, 0: the test's own */
+    const char *tests; /**< names of tests, separated by spaces */
+    size_t max_size;   /**< default of the largest size, in bytes; 0: the test's own default */
 } menu_t;
 
 static const menu_t menu[] = {
@@ -47,11 +47,11 @@ static const menu_t menu[] = {
 
 #define MENU_ROWS ((int) (sizeof(menu) / sizeof(menu[0])))
 
-/** The client's side. */
+/** The client. */
 typedef struct {
     int socket;
     dn_group_key_t key;
-    const char *server; /**< where it is, for the output */
+    const char *server; /**< name of the server's host, for the output */
     const menu_t *asked;
     const dn_bench_options_t *options;
     dn_json_t json;
@@ -73,7 +73,7 @@ static const menu_t *find_menu(const char *name)
     return NULL;
 }
 
-/** Every device of this build, in its order. */
+/** The list of all devices of this build, in their order. */
 static const char *all_devices(void)
 {
     static char list[DN_GREET_DEVICES];
@@ -85,10 +85,10 @@ static const char *all_devices(void)
     return list;
 }
 
-/** What the emulation said of the last test; "": nothing, as over other devices. */
+/** What the emulation has said of the last test; "": nothing. Other devices say nothing. */
 static char deviation[256];
 
-/** dn_log_fn_t of answers: a port over emulate:PROFILE tells when it closes how far it was from the profile. */
+/** dn_log_fn_t of answers. When a port over emulate:PROFILE closes, it tells how far its times were from the profile. */
 static void keep_deviation(const char *sentence, void *arg)
 {
     (void) arg;
@@ -209,7 +209,7 @@ static int run_client(int socket, const char *server, const dn_token_t *token, c
     return client.failed;
 }
 
-/* Both sides here */
+/* Both sides on this host */
 
 typedef struct {
     int sockets[2];
@@ -247,7 +247,7 @@ static int connect_and_run(const dn_token_t *token, const menu_t *asked, const d
     return 0 > socket ? 1 : run_client(socket, options->operand, token, asked, options);
 }
 
-/* What the options say together. @return 0, or a sentence is on stderr. */
+/* Do the options fit together? @return 0, or -1: a sentence is on stderr. */
 static int check_options(const dn_bench_options_t *options)
 {
     const char *wrong = NULL;

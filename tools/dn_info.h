@@ -6,7 +6,7 @@
 #define DN_INFO_H
 
 /*
- * What the files of dimmnet_info share: what is found out first, and written as text or JSON after that.
+ * What the files of dimmnet_info share. The program first finds everything out, then writes it as text or JSON.
  */
 
 #include <stdbool.h>
@@ -20,65 +20,66 @@
 #define INFO_LIST_MAX    512
 #define INFO_TEXT_MAX    512
 
-/** What one device is for one peer. */
+/** A peer, as one device reaches it. */
 typedef struct {
-    bool reaches;
-    bool answered;           /**< a message went there and another came back */
-    char why[INFO_TEXT_MAX]; /**< one sentence when one of the above is false */
-    dn_peer_attr_t attr;     /**< when it reaches */
+    bool reaches;            /**< the device reaches the peer */
+    bool answered;           /**< a message went to the peer, and another came back */
+    char why[INFO_TEXT_MAX]; /**< one sentence, if one of the above is false */
+    dn_peer_attr_t attr;     /**< set if the device reaches the peer */
 } info_route_t;
 
 /** A word of the device list. */
 typedef struct {
     char word[INFO_LIST_MAX]; /**< NAME or NAME:ARGUMENT */
     bool available;
-    char why[INFO_TEXT_MAX]; /**< one sentence when it is not */
-    size_t address_len;      /**< of a port of this device alone */
-    char provider[64];       /**< "": it uses none, and the next two are empty as well */
+    char why[INFO_TEXT_MAX]; /**< one sentence, if the device is not available */
+    size_t address_len;      /**< bytes of the address of a port with only this device */
+    char provider[64];       /**< "": the device uses no provider, and the next two are empty, too */
     char domain[256];
     char endpoint[INFO_TEXT_MAX];
 } info_device_t;
 
+/** A device list. */
 typedef struct {
-    int count;
+    int count; /**< elements of device that are in use */
     info_device_t device[INFO_MAX_DEVICES];
-    char usable[INFO_LIST_MAX]; /**< those available, as dn_open() takes them */
+    char usable[INFO_LIST_MAX]; /**< the available devices, as a list for dn_open() */
 } info_devices_t;
 
-/** Where a process can be found: what an address file holds. */
+/** The way to a process, as it is in an address file. */
 typedef struct {
-    char host[256];
-    long process;
-    char devices[INFO_LIST_MAX];
-    dn_group_key_t key; /**< made for this process alone: who has the file may talk to it */
-    uint8_t bytes[DN_ADDRESS_MAX];
-    size_t len;
+    char host[256];                /**< name of its host */
+    long process;                  /**< the kernel's number of the process */
+    char devices[INFO_LIST_MAX];   /**< the list that it has opened */
+    dn_group_key_t key;            /**< made for this process: a process with the file may talk to it */
+    uint8_t bytes[DN_ADDRESS_MAX]; /**< its address */
+    size_t len;                    /**< bytes of the address */
 } info_address_t;
 
-/** One peer, by every device and by the whole list. */
+/** A peer, as each device and the whole list reach it. */
 typedef struct {
     info_address_t at;
     info_route_t route[INFO_MAX_DEVICES]; /**< in the order of info_devices_t */
-    bool reached;                         /**< by the whole list */
-    char device[32];                      /**< that is used */
-    char why[INFO_TEXT_MAX];              /**< when it is not reached */
-    bool shares_cores;
+    bool reached;                         /**< the whole list reaches the peer */
+    char device[32];                      /**< the device of the list that is used, if it is reached */
+    char why[INFO_TEXT_MAX];              /**< one sentence, if it is not reached */
+    bool shares_cores;                    /**< processes share cores: dn_oversubscribed() */
 } info_peer_t;
 
 /** @name dn_info_device.c: ports and peers */
 /** @{ */
 /** Take the words of a device list; NULL: every device of this build. @return 0, or a sentence is on stderr. */
 int info_devices_parse(info_devices_t *devices, const char *list);
-/** Open each by itself, and see. */
+/** Open each device by itself, and find whether it is available. */
 void info_devices_look(info_devices_t *devices);
 
-/** Reach a process by each device, then by all in order; wait @p seconds for each of its answers. */
+/** Reach a process by each device alone, then by the whole list. @param[in] seconds  How long to wait for each answer. */
 void info_peer_look(info_peer_t *peer, const info_devices_t *devices, int seconds);
 
 /**
- * Open a port on all usable devices, tell @p tell where it is, and answer those who come.
+ * Open a port on all usable devices, pass its address to @p tell, and answer the questions that come.
  *
- * @param[in] seconds  End after this time; 0: when a signal says so.
+ * @param[in] seconds  End after this time; 0: end at SIGTERM or SIGINT.
  * @return the exit status of the program.
  */
 typedef int (*info_tell_fn_t)(const info_address_t *address, void *arg);
@@ -88,13 +89,13 @@ int info_announce(const info_devices_t *devices, int seconds, info_tell_fn_t tel
 /** @name dn_info_address.c: address files */
 /** @{ */
 void info_address_write(FILE *file, const info_address_t *address);
-/** @return NULL, or why it is not an address file. */
+/** Read an address file. @return NULL, or why it is not an address file. */
 const char *info_address_read(FILE *file, info_address_t *address);
 /** @} */
 
 /** @name dn_info_topo.c: the machine by hwloc */
 /** @{ */
-/** @p json NULL: as text. @return 0, or a sentence is on stderr. */
+/** Print the topology. @param[in] json  NULL: print text. @return 0, or -1: a sentence is on stderr. */
 int info_topology_print(dn_json_t *json);
 /** @} */
 

@@ -9,9 +9,9 @@
 #include "dn_info.h"
 
 /*
- * Six lines of text, so that people see what they carry from host to host:
+ * An address file has six lines of text, so that users can read what they copy from host to host:
  *
- *   dimmnet address 1
+ *   dimmnet address 2
  *   host NAME
  *   process NUMBER
  *   devices LIST
@@ -37,7 +37,7 @@ void info_address_write(FILE *file, const info_address_t *address)
     write_bytes(file, "bytes ", address->bytes, address->len);
 }
 
-/** The next line when it begins with @p key, without the key; NULL: it does not. */
+/** Read the next line. @return the line behind @p key; NULL: there is no line, or it does not begin with @p key. */
 static const char *next_line(FILE *file, char *line, size_t size, const char *key)
 {
     size_t len = strlen(key);
@@ -52,7 +52,7 @@ static const char *next_line(FILE *file, char *line, size_t size, const char *ke
     return line + len;
 }
 
-/** @return how many bytes, 0: it is not a text of at most @p max of them. */
+/** Parse hexadecimal digits. @return the number of bytes; 0: the text is not one of at most @p max bytes. */
 static size_t parse_bytes(const char *text, uint8_t *bytes, size_t max)
 {
     size_t digits = strlen(text);

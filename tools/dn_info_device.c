@@ -15,10 +15,10 @@
 
 #define TAG_QUESTION 0
 #define TAG_ANSWER   1
-/* Askers that may wait for their answer at once. */
+/* The most questions that wait for their answers at a time. */
 #define MAX_QUESTIONS 16
 
-/* The first sentence of a call is its reason: later ones only say what follows from it. */
+/* The first sentence that libdimmnet logs in a call is the reason of an error. Later sentences only follow from it. */
 
 static char sentence[INFO_TEXT_MAX];
 
@@ -50,7 +50,7 @@ static void add_word(char list[INFO_LIST_MAX], const char *word)
     snprintf(list + used, INFO_LIST_MAX - used, "%s%s", 0 == used ? "" : ",", word);
 }
 
-/** Every device of this build, as dn_open() takes them. */
+/** All devices of this build, as a list for dn_open(). */
 static const char *known_names(void)
 {
     static char names[INFO_LIST_MAX];
@@ -107,7 +107,7 @@ static void copy_text(char *to, size_t size, const char *text)
     snprintf(to, size, "%s", NULL == text ? "" : text);
 }
 
-/** A key that only those have who got the address. */
+/** Make a random key for a process group: only processes that get the address have it. @return 0, or -1: a sentence is on stderr. */
 static int random_key(dn_group_key_t *key)
 {
     if (0 != getentropy(key->byte, sizeof(key->byte))) {
@@ -118,7 +118,7 @@ static int random_key(dn_group_key_t *key)
     return 0;
 }
 
-/** What an open port says of its only device. */
+/** Copy what an open port tells of its only device. */
 static void copy_attributes(info_device_t *device, const dn_port_t *port)
 {
     uint8_t bytes[DN_ADDRESS_MAX];
@@ -154,7 +154,7 @@ void info_devices_look(info_devices_t *devices)
     }
 }
 
-/* A question: the asker's address, to which the answer goes. */
+/* A question is the address of the process that asks. The answer goes there. */
 
 typedef struct {
     dn_port_t *port;
@@ -191,7 +191,7 @@ static double now(void)
     return (double) time.tv_sec + 1e-9 * (double) time.tv_nsec;
 }
 
-/** Send one message; gives up after @p seconds. */
+/** Send one message, and give up after @p seconds. @return DN_ERR_AGAIN: gave up. */
 static dn_status_t send_message(dn_port_t *port, dn_peer_t *peer, unsigned tag, const void *data, size_t len,
                                 double seconds)
 {
@@ -204,7 +204,7 @@ static dn_status_t send_message(dn_port_t *port, dn_peer_t *peer, unsigned tag, 
     return status;
 }
 
-/** Answer what was asked; askers that are gone do not matter. */
+/** Answer all questions. It is no error if a process that has asked is gone. */
 static void answer(answerer_t *answerer)
 {
     for (int i = 0; i < answerer->questions; i++) {
@@ -232,7 +232,7 @@ static int serve(dn_port_t *port, int seconds)
 {
     static answerer_t answerer;
     const double last = now() + seconds;
-    /* Nobody measures here: rather leave the core to others between two looks. */
+    /* No time is measured here: between two looks the core is left to other processes. */
     const struct timespec pause = {.tv_nsec = 1000000};
     answerer.port = port;
     if (DN_OK != dn_handler_set(port, DN_CHAN_USER, on_question, &answerer)) {
@@ -344,7 +344,7 @@ static void try_route(const info_address_t *to, const char *word, dn_job_t *job,
     job->pid++;
 }
 
-/** Let the whole list choose. */
+/** Reach the peer by the whole list, and note which device is used. */
 static void choose(info_peer_t *peer, const char *list, const dn_job_t *job)
 {
     dn_port_t *port;

@@ -9,7 +9,7 @@
 
 #include "dn_info.h"
 
-/** What is listed one by one. */
+/** The types of objects that are listed one by one. */
 static const struct {
     hwloc_obj_type_t type;
     const char *name;
@@ -22,7 +22,7 @@ static const struct {
 
 #define NUM_ROWS (sizeof(rows) / sizeof(rows[0]))
 
-/** How many objects of a type hold a unit of @p set; NULL: how many there are. */
+/** How many objects of a type have a processing unit of @p set? @param[in] set  NULL: count all objects. */
 static unsigned count_within(hwloc_topology_t topology, hwloc_obj_type_t type, hwloc_const_bitmap_t set)
 {
     unsigned count = 0;
@@ -33,7 +33,7 @@ static unsigned count_within(hwloc_topology_t topology, hwloc_obj_type_t type, h
     return count;
 }
 
-/** Bytes that an object is of; 0: it is none. */
+/** Bytes of memory of an object; 0: it is no memory. */
 static uint64_t bytes_of(hwloc_obj_t object)
 {
     switch (object->type) {

@@ -26,7 +26,7 @@ static void write_text(dn_json_t *json, const char *text)
     fputc('"', json->out);
 }
 
-/* What stands before a value. */
+/* Write what stands before a value: a comma, the indent and the key. */
 static void begin(dn_json_t *json, const char *key)
 {
     if (json->filled[json->depth]) {

@@ -10,7 +10,7 @@
 #include <stdio.h>
 
 /*
- * Writes one JSON document, member by member. A member of an object has a key, one of an array NULL.
+ * Writes one JSON document, member by member. The key of a member of an array, and of the document, is NULL.
  * All text is ASCII: other bytes of a string are written as '?'.
  */
 
@@ -18,21 +18,21 @@
 
 typedef struct {
     FILE *out;
-    int depth;
-    bool filled[DN_JSON_MAX_DEPTH]; /**< something stands before the next member, by depth */
+    int depth;                      /**< objects and arrays that are open */
+    bool filled[DN_JSON_MAX_DEPTH]; /**< by depth: a member was written, so the next one needs a comma */
 } dn_json_t;
 
-/** Open an object or an array. The first is the document. */
+/** Open an object or an array. The first one is the document. */
 void dn_json_object(dn_json_t *json, const char *key);
 void dn_json_array(dn_json_t *json, const char *key);
-/** Close what was opened last, with the bracket that it needs; the document ends with a newline. */
+/** Close the object or the array that was opened last. The document ends with a newline. */
 void dn_json_end_object(dn_json_t *json);
 void dn_json_end_array(dn_json_t *json);
 
-/** @p text NULL: null. */
+/** Write a string. @param[in] text  NULL: null is written. */
 void dn_json_text(dn_json_t *json, const char *key, const char *text);
 void dn_json_count(dn_json_t *json, const char *key, uint64_t count);
-/** null when it is no number. */
+/** Write a number. If the value is infinite or no number, null is written. */
 void dn_json_real(dn_json_t *json, const char *key, double value);
 void dn_json_flag(dn_json_t *json, const char *key, bool flag);
 

@@ -29,7 +29,7 @@ static struct addrinfo *resolve(const char *program, const char *host, int port,
     return list;
 }
 
-/* Small questions and answers; and a host that has gone silently is noticed within half a minute. */
+/* Set the options of a connection: small messages leave at once, and a host that is gone is noticed within half a minute. */
 static void tune(int socket)
 {
     static const struct {

@@ -4,7 +4,7 @@
  */
 
 /*
- * The greeting of dimmnet_perf: what is taken from the other side, and what is not.
+ * The greeting of dimmnet_perf: each side checks what the other side sends.
  */
 #include "dn_config.h"
 
@@ -37,7 +37,7 @@ static const char *const verdicts[] = {
 
 #define VERDICTS (sizeof(verdicts) / sizeof(verdicts[0]))
 
-/* Whatever is hashed or drawn by lot needs it first. */
+/* Start libsodium. Hashes and random numbers need it. */
 static void start_sodium(void)
 {
     if (0 > sodium_init()) {
@@ -48,7 +48,7 @@ static void start_sodium(void)
 
 /* ---- token ---- */
 
-/* Guessing it has to be hopeless: whoever recorded a greeting can try tokens without asking anyone. */
+/* Take a token, unless it is easy to guess. An attacker who has recorded a greeting can try tokens without asking a server. */
 static int parse_token(const char *text, size_t len, const char *origin, dn_token_t *token)
 {
     bool seen[256] = {false};
@@ -86,7 +86,7 @@ static int read_token_file(const char *file, dn_token_t *token)
 {
     char text[TOKEN_MAX];
     struct stat info;
-    /* a FIFO must not stop us before we see that it is one */
+    /* O_NONBLOCK: open() does not wait if the file is a FIFO, which is refused below. */
     int fd = open(file, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     ssize_t len = -1;
     const char *wrong = NULL;
@@ -132,7 +132,7 @@ static bool is_device(const char *name, size_t len)
     return false;
 }
 
-/* The name of a profile: no path leads out of the folder of the profiles by it. */
+/* Is this the name of a profile? Its characters make no path, so the name cannot lead out of the folder of profiles. */
 static bool is_profile(const char *name, size_t len)
 {
     for (size_t i = 0; i < len; i++) {
@@ -193,7 +193,8 @@ bool dn_plan_check(const dn_plan_t *plan)
 
 /* ---- the greeting ---- */
 
-/* A hash of both first words by whoever has the token; what it is for keeps one from standing for another. */
+/* Hash the first words of both sides with the token: only a side that has the token can do this. Each purpose gives another hash, so that
+ * one hash cannot stand for another. */
 static void prove(const dn_token_t *token, const char *purpose, const dn_hello_t *hello,
                   const dn_hello_t *challenge, unsigned char *out, size_t len)
 {
@@ -206,7 +207,7 @@ static void prove(const dn_token_t *token, const char *purpose, const dn_hello_t
     crypto_generichash_final(&state, out, len);
 }
 
-/* The key of the process group is never sent: both sides make it. */
+/* Make the key of the process group. Both sides make it; it is never sent. */
 static void make_group(const dn_token_t *token, const dn_hello_t *hello, const dn_hello_t *challenge,
                        dn_group_key_t *key_p)
 {

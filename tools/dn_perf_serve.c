@@ -4,7 +4,7 @@
  */
 
 /*
- * The server of dimmnet_perf: one client after the other, each in a process of its own that has a deadline.
+ * The server of dimmnet_perf serves one client after the other. A process of its own, with a deadline, serves each client.
  */
 #include "dn_config.h"
 
@@ -19,10 +19,10 @@
 #include "dn_net.h"
 #include "dn_perf_tool.h"
 
-/** A stranger who connects and says nothing must not keep the server from its clients. */
+/** The most seconds for the greeting: a stranger that connects and says nothing must not keep the server from its clients. */
 #define GREETING_SECONDS 10
 
-/** Between two tries to accept, when the system is short of something. */
+/** The shortest and the longest pause between two tries to accept, if the system has no descriptors or memory. */
 #define BACKOFF_MIN_MS 50
 #define BACKOFF_MAX_MS 5000
 
@@ -42,7 +42,7 @@ void dn_plan_run(const dn_plan_t *plan, const dn_bench_options_t *options, perf_
     perf_run(perf, result);
 }
 
-/* Wherever this process waits or works: it ends. */
+/* Handler of SIGALRM: end this process, whatever it does. */
 static void end_late(int number)
 {
     static const char text[] =
@@ -86,7 +86,7 @@ int dn_serve(int socket, const dn_token_t *token, const dn_bench_options_t *opti
     }
 }
 
-/** Serve one client in a process of its own, so that the next one finds nothing of it. */
+/** Serve one client in a process of its own, so that nothing of this client is left for the next one. */
 static int serve_in_child(int listener, int socket, const dn_token_t *token,
                           const dn_bench_options_t *options)
 {
@@ -111,7 +111,8 @@ static int serve_in_child(int listener, int socket, const dn_token_t *token,
     return WEXITSTATUS(status);
 }
 
-/* The next client; one sentence, however long the system is short of something. @return -1: there will be none. */
+/* Wait for the next client. Only one sentence is written, however long the system has no descriptors or memory. @return -1: no client can be
+ * accepted any more. */
 static int next_client(int listener)
 {
     long wait_ms = BACKOFF_MIN_MS;
