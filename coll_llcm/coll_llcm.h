@@ -301,7 +301,7 @@ static inline void coll_llcm_poll(coll_llcm_module_t *module, dn_ompi_wait_t *wa
     coll_llcm_serve(polls);
     if (OPAL_UNLIKELY(0 == polls % 64 || dn_load_relaxed(&coll_llcm.oversubscribed) || !module->mapped)) {
         if (coll_llcm_idle(wait, 0 != dn_tree_waits_near(module->tree), polls, dn_tree_steps(module->tree))) {
-            /* The process may have been woken since the tree is given up. It polls seldom now, so it looks for this at once. */
+            /* The process may have been woken because the tree is given up. It polls seldom now, so it looks for this at once. */
             (void) dn_tree_heed(module->tree);
         }
         if (0 == polls % COLL_LLCM_WATCH_POLLS) {

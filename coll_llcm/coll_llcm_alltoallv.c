@@ -147,7 +147,7 @@ static void give_blocks(letters_t *letters, uint8_t *area, size_t at, size_t len
 static void letters_give(dn_tree_blocks_t *super, void *area, size_t at, size_t len)
 {
     letters_t *letters = (letters_t *) super;
-    /* The head is at the begin of the first piece. */
+    /* The head is at the start of the first piece. */
     const size_t head = 0 == at ? letters->head : 0;
 
     if (0 < head) {

@@ -61,7 +61,7 @@ static bool gather_suits(coll_llcm_module_t *module, struct ompi_communicator_t 
            && coll_llcm_long_ready(module, comm);
 }
 
-/** The begin of block @p i, if each block has @p count elements. */
+/** The start of block @p i, if each block has @p count elements. */
 static void *exchange_block(const void *buf, ptrdiff_t i, size_t count, const ompi_datatype_t *type)
 {
     return (uint8_t *) (uintptr_t) buf + i * (ptrdiff_t) count * (type->super.ub - type->super.lb);

@@ -3,7 +3,7 @@
  * Copyright (c) 2026 The dimmnet authors
  */
 /** @file coll_llcm_module.c
- * The module of a communicator: it is made, replaces the functions that are there, and is freed.
+ * The module of a communicator: how it is made, how it replaces the functions that are there, and how it is freed.
  */
 #include "dn_config.h"
 

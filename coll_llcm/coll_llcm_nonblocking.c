@@ -232,7 +232,7 @@ int coll_llcm_advance(void)
     return nonblocking_complete(&done);
 }
 
-/** The process has slept. It may have been woken since the tree is given up. It polls seldom now, so it looks for this at once. */
+/** The process has slept. It may have been woken because the tree is given up. It polls seldom now, so it looks for this at once. */
 static void nonblocking_heed(coll_llcm_module_t *module)
 {
     opal_mutex_lock(&coll_llcm.nonblocking.lock);

@@ -87,7 +87,7 @@ static int dn_dsm_fault_kind(const void *context)
 #endif
 }
 
-/** Was the signal raised since a page does not permit the access? Otherwise it does not help to make the page accessible: the access executes
+/** Was the signal raised because a page does not permit the access? Otherwise it does not help to make the page accessible: the access executes
  * the page (known on x86-64 only), the memory is broken, or a protection key of the program forbids it. SEGV_MAPERR comes in a child, which
  * has no pages. */
 static bool dn_dsm_fault_is_of_pages(int number, const siginfo_t *info, const void *context)

@@ -77,7 +77,7 @@
 
 /** Notes that a lock, or a process, keeps for other processes. A process that is further behind drops all copies. */
 #define DN_DSM_LOG 512u
-/** Blocks after which a PUSH is started. It has at most those of one page more. */
+/** A PUSH is started when it has so many blocks. The last page may add more blocks. */
 #define DN_DSM_BLOCKS 4096u
 /** The most pages that are fetched together. */
 #define DN_DSM_FETCH 64u

@@ -33,7 +33,7 @@ static uint32_t dn_dsm_lock_home(const dn_dsm_t *dsm, uint32_t lock)
     return lock % dsm->ranks;
 }
 
-/** Where a lock's word is in the desk of its home. The words are at the begin of the desk. */
+/** Where a lock's word is in the desk of its home. The words are at the start of the desk. */
 static uint64_t dn_dsm_lock_off(const dn_dsm_t *dsm, uint32_t lock)
 {
     return (uint64_t) (lock / dsm->ranks) * sizeof(dn_dsm_word_t);

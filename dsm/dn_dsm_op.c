@@ -37,7 +37,7 @@ static void dn_dsm_op_ended(dn_comp_t *comp, dn_status_t status)
     dn_dsm_op_t *op = (dn_dsm_op_t *) comp;
 
     op->status = status;
-    /* W0: pairs with R0: who finds it ended reads the status, and what was transferred. */
+    /* W0: pairs with R0 in dn_dsm_op_end(): a thread that finds the operation ended finds the status, and the bytes that were transferred. */
     dn_store_release_u32(&op->under_way, 0);
 }
 

@@ -23,7 +23,7 @@
 /** Bytes to which small pieces of the heap are aligned. */
 #define DN_PARMACS_LINE UINT64_C(64)
 
-/** The head of the heap, at the begin of the memory. */
+/** The head of the heap, at the start of the memory. */
 typedef struct dn_parmacs_heap {
     uint64_t used; /**< bytes in use, with this head */
     int next_lock; /**< number of the next lock that LOCKINIT gives */

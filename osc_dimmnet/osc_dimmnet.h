@@ -297,7 +297,7 @@ static inline bool osc_side_start(const osc_side_t *side, dn_prog_cursor_t *curs
 static inline int osc_reach(const osc_module_t *module, int target, ptrdiff_t disp, size_t count,
                             ompi_datatype_t *type, osc_side_t *side_p);
 
-/** The rest of osc_reach() for a datatype with gaps: are all bytes of the side in the window? @param[in] at  Bytes from the begin of the
+/** The rest of osc_reach() for a datatype with gaps: are all bytes of the side in the window? @param[in] at  Bytes from the start of the
  * window to the displacement. */
 int ompi_osc_dimmnet_within(const osc_target_t *to, uint64_t at, const osc_side_t *side);
 

@@ -3,7 +3,7 @@
  * Copyright (c) 2026 The dimmnet authors
  */
 /** @file osc_dimmnet_window.c
- * Windows: they are made and freed here. Their attributes.
+ * How windows are made and freed; and their attributes.
  */
 #include "dn_config.h"
 

@@ -84,7 +84,7 @@ typedef struct {
     uint32_t pad;
 } dn_plan_t;
 
-/** @name dn_perf_greet.c: who may ask, and for what */
+/** @name dn_perf_greet.c: which clients are served, and what they may ask for */
 /** @{ */
 
 /**

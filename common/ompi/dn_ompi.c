@@ -175,7 +175,7 @@ static void stay_loaded(const char *library)
     }
 }
 
-/** Does the version of Open MPI run with whose structures this library was compiled? */
+/** Is the Open MPI that runs of the version with whose structures this library was compiled? */
 static bool same_open_mpi(void)
 {
     const size_t len = strlen(DN_OMPI_VERSION);
