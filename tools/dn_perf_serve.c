@@ -19,7 +19,7 @@
 #include "dn_net.h"
 #include "dn_perf_tool.h"
 
-/** The most seconds for the greeting: a stranger that connects and says nothing must not keep the server from its clients. */
+/** The most seconds for the greeting. A stranger that connects and says nothing must not keep the server from its clients. */
 #define GREETING_SECONDS 10
 
 /** The shortest and the longest pause between two tries to accept, if the system has no descriptors or memory. */

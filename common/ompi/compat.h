@@ -3,7 +3,7 @@
  * Copyright (c) 2026 The dimmnet authors
  */
 /** @file compat.h
- * Differences between Open MPI 4.1, 5.0 and 6.0. No other file asks for which Open MPI it is built.
+ * Differences between Open MPI 4.1, 5.0 and 6.0. Only this file depends on which of them dimmnet is built for.
  */
 #ifndef DN_OMPI_COMPAT_H
 #define DN_OMPI_COMPAT_H
@@ -118,7 +118,7 @@ typedef char dn_ompi_info_char_t;
 #endif
 
 #ifdef HAVE_MCA_MTL_BASE_COMPONENT_2_0_0_T_ACCELERATOR_SUPPORT
-/** By this parameter an MTL tells whether it takes memory of accelerators. mtl/uzura does not: the value stays false. */
+/** By this parameter an MTL tells whether it takes memory of accelerators. mtl/uzura does not, and leaves the value as it is. */
 #    define DN_OMPI_MTL_INIT_MORE , bool *accelerator_support
 #else
 #    define DN_OMPI_MTL_INIT_MORE
@@ -342,7 +342,7 @@ static inline void dn_ompi_comm_extended(const struct ompi_communicator_t *comm,
 /** @} */
 
 /** Index in ompi_proc_t::proc_endpoints of the process's dn_tag_peer_t: the place of an MTL. If Open MPI was built without MTLs, it is the
- * place of a PML. */
+ * place of a PML that is not in use. */
 #ifdef OMPI_PROC_ENDPOINT_TAG_MTL
 #    define DN_OMPI_ENDPOINT_TAG OMPI_PROC_ENDPOINT_TAG_MTL
 #else

@@ -281,8 +281,8 @@ static bool find_key(dn_group_key_t *group)
     return (ssize_t) sizeof(group->byte) == getrandom(group->byte, sizeof(group->byte), 0);
 }
 
-/** Tell other processes the address. A byte follows it: 1: this process will tell another address when it meets a process that shared
- * memory does not reach. */
+/** Tell other processes the address. A byte follows the address. It is 1 if this process will tell another address when it meets a process
+ * that shared memory does not reach. */
 static int dn_ompi_tell_address(enum dn_ompi_when when)
 {
     char address[DN_ADDRESS_MAX + 1];

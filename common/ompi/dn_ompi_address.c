@@ -25,8 +25,8 @@
  * microseconds, and PMIx 5.0 leaks a little memory each time. */
 static struct {
     opal_mutex_t asking; /**< held while PMIx is asked */
-    opal_mutex_t lock;   /**< protects ranks and of */
-    uint32_t ranks;      /**< elements of of: all of the job; 0: none is allocated */
+    opal_mutex_t lock;   /**< protects `ranks` and `of` */
+    uint32_t ranks;      /**< elements of `of`: one for each process of the job; 0: not yet allocated */
     struct {
         uint8_t *bytes; /**< the address and the byte behind it; NULL: not asked yet, or nothing was told */
         size_t len;

@@ -25,15 +25,15 @@
 #define POLLS_SHARED 10u
 #define POLLS_ALONE  256u
 
-/** For so many turns in vain, a thread gives its core away after it has found that another thread of this process waits, too. */
+/** After a thread has found that another thread of this process waits, too, it gives its core away in CROWDED turns in vain. */
 #define CROWDED 32u
 
-/** Where cores are shared, one turn of so many looks for messages. */
+/** Where cores are shared, one turn in TURNS looks for messages. */
 #define TURNS 8u
-/** For so many turns after a message, each turn looks for messages: more messages often follow. */
+/** After a message, each of the next LIVELY turns looks for messages: more messages often follow. */
 #define LIVELY 64u
 
-/** While no function is added, one call of so many looks at the port. */
+/** While no function is added, one call in SELDOM looks at the port. */
 #define SELDOM 8u
 
 static opal_mutex_t dn_ompi_progress_lock = OPAL_MUTEX_STATIC_INIT; /**< of the list of functions */
