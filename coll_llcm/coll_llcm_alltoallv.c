@@ -115,7 +115,7 @@ static void give_part(letters_t *letters, uint8_t *area, size_t at, size_t len)
     const ompi_datatype_t *type = side_type(in, rank);
 
     if (coll_llcm_is_contiguous(count, type)) {
-        dn_copy(area, (uint8_t *) coll_llcm_start(side_block(in, rank), type) + at, len);
+        dn_copy_in(area, (uint8_t *) coll_llcm_start(side_block(in, rank), type) + at, len);
         return;
     }
     if (0 == at) {

@@ -200,7 +200,7 @@ static void give_block(dn_tree_blocks_t *super, void *area, size_t at, size_t le
         return;
     }
     if (NULL != blocks->in) {
-        dn_copy(area, blocks->in + at, len);
+        dn_copy_in(area, blocks->in + at, len);
     } else {
         coll_llcm_converted_move(&blocks->elements, area, len);
     }
@@ -229,11 +229,11 @@ static void give_others(dn_tree_blocks_t *super, void *area, size_t at, size_t l
         return;
     }
     if (at < start) {
-        dn_copy(area, blocks->in + at, start < at + len ? start - at : len);
+        dn_copy_in(area, blocks->in + at, start < at + len ? start - at : len);
     }
     if (end < at + len) {
         const size_t from = end < at ? at : end;
-        dn_copy((uint8_t *) area + (from - at), blocks->in + from, at + len - from);
+        dn_copy_in((uint8_t *) area + (from - at), blocks->in + from, at + len - from);
     }
 }
 

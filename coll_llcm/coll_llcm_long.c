@@ -338,7 +338,7 @@ static void move_plain(dn_tree_mover_t *mover, void *area, size_t at, size_t len
     const plain_t *plain = (const plain_t *) mover;
 
     if (plain->packs) {
-        dn_copy(area, plain->start + at, len);
+        dn_copy_in(area, plain->start + at, len);
     } else {
         dn_copy(plain->start + at, area, len);
     }

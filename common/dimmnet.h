@@ -411,13 +411,13 @@ DN_API uint32_t *dn_bell(const dn_port_t *port);
  */
 static inline void dn_wake(dn_peer_t *peer);
 /**
- * As memcpy(), for bytes that another core has written, such as those of a message. The copy moves words, or uses the
- * string instruction where the processor is faster with that. Its speed does not depend on where source and target lie
- * in their pages.
+ * As memcpy(), for bytes that another core has written, such as those of a message, into memory of this process. The
+ * copy asks for the lines of the source ahead of time. Its speed does not depend on where source and target lie in
+ * their pages.
  */
 DN_API void dn_copy(void *to, const void *from, size_t len);
-/** As dn_copy(), into lines that another core has read, such as those of a BOTF window. This one uses the string
- * instruction for shorter lengths already. */
+/** As memcpy(), into lines that another core has read, such as those of a BOTF window. This copy uses the string
+ * instruction where the processor is faster with that. */
 DN_API void dn_copy_in(void *to, const void *from, size_t len);
 /** @} */
 

@@ -12,17 +12,8 @@
 /** From so many bytes on, dn_copy() is faster than memcpy() for bytes that are not in this core's caches. */
 #define COPY_MIN 128
 
-/**
- * From so many bytes on, memcpy() is faster than dn_copy(): its string instruction writes whole lines without reading them first. At
- * L = 60 ns perf/dn_rma put_bw, 64 KiB: 87 GB/s by dn_copy(), 110 GB/s by memcpy(). Below 32 KiB dn_copy() is faster.
- */
-#define COPY_MAX (32u << 10)
-
-/**
- * The most bytes of one call of memcpy(). On processors of AMD, memcpy() of Debian 12 does not use its string instruction for more bytes
- * than a core's second cache holds. perf/dn_rma, 1 MiB, gets at L = 60 ns: 53 GB/s in one call, 66 GB/s in eight calls.
- */
-#define COPY_PIECE (128u << 10)
+/** From so many bytes on, dn_copy_in() is faster than dn_copy(): its string instruction writes whole lines without reading them first. */
+#define COPY_STRING (32u << 10)
 
 /** Copy bytes that lie together. A word of 8 bytes is copied by one store, so that a process that polls it never sees a part of it. */
 static inline void copy_bytes(uint8_t *to, const uint8_t *from, uint64_t len)
@@ -34,11 +25,8 @@ static inline void copy_bytes(uint8_t *to, const uint8_t *from, uint64_t len)
         memcpy(to, &word, sizeof(word));
     } else if (COPY_MIN > len) {
         memcpy(to, from, len);
-    } else if (COPY_MAX <= len) {
-        for (uint64_t at = 0, piece; at < len; at += piece) {
-            piece = COPY_PIECE < len - at ? COPY_PIECE : len - at;
-            memcpy(to + at, from + at, piece);
-        }
+    } else if (COPY_STRING <= len) {
+        dn_copy_in(to, from, len);
     } else {
         dn_copy(to, from, len);
     }

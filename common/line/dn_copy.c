@@ -16,11 +16,24 @@
 #    define DN_COPY_MIN 2048u
 
 /**
- * From these lengths on the processor's string instruction is faster: into a window, and elsewhere. The instruction does not load whole
- * lines that it overwrites, and it has many lines on their way at once. So between far cores it takes half the time of moves.
+ * From this length on the processor's string instruction is faster into lines that another core has read: the instruction does not load
+ * whole lines that it overwrites. Between far cores it takes half the time of moves. Into memory that lies in this core's caches, moves
+ * are faster at any length: between near cores the string instruction takes up to twice their time.
  */
 #    define DN_COPY_IN_STRING 448u
-#    define DN_COPY_STRING    8192u
+
+/**
+ * Moves ask for lines so many bytes ahead. A core looks ahead of its loads only as far as its window of instructions reaches; between far
+ * cores that is too few lines.
+ */
+#    define DN_COPY_AHEAD 1024u
+
+/** Put loops at the starts of lines: a loop of moves that lies in two lines of code took half as long again. */
+#    if defined(__clang__)
+#        define DN_COPY_ALIGNS
+#    else
+#        define DN_COPY_ALIGNS __attribute__((optimize("align-loops=64")))
+#    endif
 
 /** A sanitizer does not see the bytes that the string instruction moves. So under a sanitizer all is copied by moves. */
 #    if defined(__has_feature)
@@ -42,15 +55,26 @@
 #    define DN_COPY_PAGE   4096u
 #    define DN_COPY_HAZARD 64u
 
-/** Copy whole lines to the starts of lines, by moves as wide as the target attribute of the caller allows. @return bytes copied. */
+/** Copy a whole line to the start of a line, by moves as wide as the target attribute of the caller allows. */
+static inline __attribute__((always_inline)) void dn_copy_line(uint8_t *to, const uint8_t *from)
+{
+    memcpy(__builtin_assume_aligned(to, DN_LINE_BYTES), from, DN_LINE_BYTES);
+    /* Compilers know a loop of these for what it is, and would make one memcpy() of it. */
+    __asm__ __volatile__("" : : : "memory");
+}
+
+/** Copy whole lines to the starts of lines. @return bytes copied. */
 static inline __attribute__((always_inline)) size_t dn_copy_lines(uint8_t *to, const uint8_t *from,
                                                                   size_t len)
 {
     size_t at = 0;
+
+    for (; len > DN_COPY_AHEAD + at; at += DN_LINE_BYTES) {
+        __builtin_prefetch(from + at + DN_COPY_AHEAD);
+        dn_copy_line(to + at, from + at);
+    }
     for (; len - at >= DN_LINE_BYTES; at += DN_LINE_BYTES) {
-        memcpy(__builtin_assume_aligned(to + at, DN_LINE_BYTES), from + at, DN_LINE_BYTES);
-        /* Compilers know this loop for what it is, and would make one memcpy() of it. */
-        __asm__ __volatile__("" : : : "memory");
+        dn_copy_line(to + at, from + at);
     }
     return at;
 }
@@ -59,14 +83,14 @@ static inline __attribute__((always_inline)) size_t dn_copy_lines(uint8_t *to, c
  * Copy by one move for each line. A core has room for a fixed number of stores that wait for their lines: the wider the stores, the
  * more lines are on their way.
  */
-__attribute__((target("avx512f,prefer-vector-width=512"))) static size_t
+DN_COPY_ALIGNS __attribute__((target("avx512f,prefer-vector-width=512"))) static size_t
 dn_copy_lines_at_once(uint8_t *to, const uint8_t *from, size_t len)
 {
     return dn_copy_lines(to, from, len);
 }
 
 /** Copy by moves. @param[in] len  More than DN_LINE_BYTES. */
-static void dn_copy_moves(uint8_t *t, const uint8_t *f, size_t len)
+DN_COPY_ALIGNS static void dn_copy_moves(uint8_t *t, const uint8_t *f, size_t len)
 {
     size_t done = DN_LINE_BYTES - (uintptr_t) t % DN_LINE_BYTES;
 
@@ -118,9 +142,7 @@ static inline void dn_copy_by_moves(uint8_t *t, const uint8_t *f, size_t len)
 
 void dn_copy(void *to, const void *from, size_t len)
 {
-    if (DN_COPY_STRING > len || !dn_copy_by_string(to, from, len)) {
-        dn_copy_by_moves(to, from, len);
-    }
+    dn_copy_by_moves(to, from, len);
 }
 
 void dn_copy_in(void *to, const void *from, size_t len)

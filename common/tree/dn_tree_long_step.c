@@ -251,7 +251,7 @@ static int dn_tree_long_fill(dn_tree_long_t *lng)
     } else if (DN_TREE_TAKE_PREFIX == lng->way && 0 != lng->config.rank) {
         dn_tree_long_fold_before(lng, number, at, bytes, slot);
     } else {
-        dn_copy(slot, lng->in + at, bytes);
+        dn_copy_in(slot, lng->in + at, bytes);
     }
     dn_tree_long_publish(lng, FILLED, number + (UINT64_C(1) << lng->shift));
     return 1;
@@ -271,7 +271,7 @@ static int dn_tree_long_reduce_share(dn_tree_long_t *lng)
     for (size_t at = dn_tree_long_share(lng, lng->config.rank, bytes); at < end; at += len) {
         len = dn_tree_long_chunk(lng, end - at);
         dn_tree_long_fold(lng, number, at, len, lng->chunk);
-        dn_copy(slot + at, lng->chunk, len);
+        dn_copy_in(slot + at, lng->chunk, len);
     }
     dn_tree_long_publish(lng, REDUCED, number + (UINT64_C(1) << lng->shift));
     return 1;
