@@ -367,6 +367,17 @@ static inline void dn_botf_kick(dn_peer_t *peer, dn_window_t *window, unsigned c
 DN_API int dn_recv(dn_peer_t *src, int max);
 
 /**
+ * Tell the device, from inside of a handler, that this process needs no further message of the peer now. Messages that have
+ * come already stay where they lie until the next dn_progress() or dn_recv(). A caller uses this where it would have to copy
+ * the next message away, but is about to say where the bytes are to go.
+ *
+ * A hint: a device may hand on more messages. Other peers are not affected. Any thread may call this.
+ *
+ * Pinned by test/device/conf_message.c.
+ */
+static inline void dn_recv_enough(dn_peer_t *src);
+
+/**
  * Look at the next message of one peer where the message lies, for a caller that waits for this message only. This
  * takes half of the instructions of a handler's call. The message stays the next one until dn_take(). Between DN_OK
  * and dn_take() the caller calls no function of this port but dn_peek(). A caller that gets no DN_OK for a long time

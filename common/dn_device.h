@@ -37,7 +37,7 @@
 #include "dn_turn.h"
 
 /** Version of all that a device sees of libdimmnet. Each change of that adds 1. */
-#define DN_DEVICE_VERSION 2
+#define DN_DEVICE_VERSION 3
 /** Most bytes of a device's name. Addresses hold the name. */
 #define DN_DEVICE_NAME_MAX 8
 

@@ -55,7 +55,13 @@ typedef struct dn_peer_ops {
 struct dn_peer {
     dn_peer_ops_t ops; /**< functions of the device; in a lost peer, functions that return DN_ERR_UNREACH */
     void *user[DN_CHAN_MAX]; /**< dn_peer_user() */
+    uint32_t enough; /**< dn_recv_enough(): not 0 until the device looks at the next messages of the peer */
 };
+
+static inline void dn_recv_enough(dn_peer_t *src)
+{
+    __atomic_store_n(&src->enough, 1, __ATOMIC_RELAXED);
+}
 
 static inline void *dn_peer_user(const dn_peer_t *peer, unsigned channel)
 {

@@ -241,14 +241,17 @@ static inline void dn_shm_give_credit(dn_shm_rx_t *rx)
     }
 }
 
-/** Hand on up to @p max messages of a ring that has at least one. */
+/** Hand on up to @p max messages of a ring that has at least one. A handler may end this earlier: dn_recv_enough(). A handler that runs
+ * inside of another handler may take that back, which only costs time. */
 static __attribute__((noinline)) int dn_shm_drain(dn_shm_t *shm, dn_shm_rx_t *rx, int max)
 {
     dn_line_rx_t *line = &rx->line;
+    uint32_t *enough = &rx->peer->base.hot.enough;
     dn_line_msg_t msg;
     int n = 0;
 
-    while (n < max && dn_line_peek(line, &msg)) {
+    dn_store_relaxed(enough, 0);
+    while (n < max && 0 == dn_load_relaxed(enough) && dn_line_peek(line, &msg)) {
         if (__builtin_expect(msg.len >= rx->len_limit, 0)) {
             if (0 != rx->len_limit) {
                 dn_shm_cut_off(shm, rx->peer, "wrote a head that is malformed into shared memory");

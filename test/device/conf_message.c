@@ -406,6 +406,46 @@ void recv_takes_from_one_source_only(dn_world_t *world)
     dn_world_stop(world);
 }
 
+/** Messages of the test below come in order, and each handler says that it has enough. */
+static void take_one(dn_peer_t *src, unsigned tag, const void *data, size_t len, void *arg)
+{
+    uint64_t number;
+
+    (void) tag;
+    (void) arg;
+    dn_check(sizeof(number) <= len);
+    memcpy(&number, data, sizeof(number));
+    dn_check_equal(number, seen.messages);
+    seen.messages++;
+    dn_recv_enough(src);
+}
+
+/** dn_recv_enough() is a hint: the rest may come in the same call, or in later ones, but it comes. */
+void who_has_enough_gets_the_rest_later(dn_world_t *world)
+{
+    const uint64_t messages = 5000;
+    static uint8_t data[4096];
+
+    dn_world_start(world);
+    dn_check_equal(dn_handler_set(world->port, DN_WORLD_CHAN, take_one, NULL), DN_OK);
+    dn_world_barrier(world);
+    for (uint64_t i = 0; i < messages && 0 != world->rank; i++) {
+        const size_t len =
+            0 == i % 7 && sizeof(data) <= attributes(world->peer[0]).botf_max ? sizeof(data) : 40;
+
+        memcpy(data, &i, sizeof(i));
+        dn_world_send(world, world->peer[0], DN_WORLD_CHAN, 0, data, len);
+    }
+    while (0 == world->rank && seen.messages < messages) {
+        if (0 == seen.messages % 3) {
+            (void) dn_recv(world->peer[1], 100);
+        } else {
+            dn_world_progress(world);
+        }
+    }
+    dn_world_stop(world);
+}
+
 void many_peers_all_send_to_all(dn_world_t *world)
 {
     const uint64_t each = 40;
