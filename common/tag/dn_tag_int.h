@@ -293,6 +293,15 @@ void dn_tag_deliver_waiting(dn_tag_req_t *req, const dn_tag_arrival_t *arrival, 
 /** End the announcement of a receive: it is matched otherwise, cancelled, or its peer is left. */
 void dn_tag_announce_end(dn_tag_req_t *req);
 
+/** A receive has its message. If no other receive is posted, the next message would be kept, and copied once more. So the next message
+ * stays in the ring until this process polls again: the program may post a receive before. The lock is held. */
+static inline void dn_tag_leave_rest(const dn_tag_peer_t *peer)
+{
+    if (0 == dn_match_posted_count(&peer->tag->match)) {
+        dn_recv_enough(peer->peer);
+    }
+}
+
 /** Receive a matched eager message of @p len bytes. */
 static inline void dn_tag_deliver_eager(dn_tag_req_t *req, const dn_tag_head_t head, const uint8_t *data,
                                         size_t len)
