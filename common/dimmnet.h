@@ -373,7 +373,7 @@ DN_API int dn_recv(dn_peer_t *src, int max);
  *
  * A hint: a device may hand on more messages. Other peers are not affected. Any thread may call this.
  *
- * Pinned by test/device/conf_message.c.
+ * Pinned by test/device/conf_message.c and test/unit/dn_tag_leaves_messages_where_they_lie.c.
  */
 static inline void dn_recv_enough(dn_peer_t *src);
 
@@ -422,8 +422,8 @@ DN_API uint32_t *dn_bell(const dn_port_t *port);
  */
 static inline void dn_wake(dn_peer_t *peer);
 /**
- * As memcpy(), for bytes that another core has written, such as those of a message, into memory of this process. The
- * copy asks for the lines of the source ahead of time. Its speed does not depend on where source and target lie in
+ * As memcpy(), for bytes that another core has written, such as those of a message. The copy asks for the lines of the
+ * source ahead of time. Its speed does not depend on where source and target lie in
  * their pages.
  */
 DN_API void dn_copy(void *to, const void *from, size_t len);

@@ -208,9 +208,12 @@ struct dn_device {
      * Receive from all peers. Give each message to handler[channel]. Where there is no handler yet, keep the message,
      * and the later messages of its sender. Drop and count a message whose channel is out of range.
      * @return messages and completions handled.
+     *
+     * A device that can leave messages where they lie sets dn_peer_t::enough of a peer to 0 before the device hands on the peer's
+     * messages, and hands on no more of them once the field is not 0: dn_recv_enough(). Other devices ignore the field.
      */
     int (*progress)(dn_iface_t *iface);
-    /** Receive at most max messages of one peer. */
+    /** Receive at most max messages of one peer, in the same way. */
     int (*recv)(dn_peer_base_t *peer, int max);
 
     /** DN_OK while the peer's process lives, else DN_ERR_UNREACH. */

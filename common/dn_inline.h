@@ -50,12 +50,13 @@ typedef struct dn_peer_ops {
                         const void *body, size_t body_len, dn_comp_t *comp);
 } dn_peer_ops_t;
 
-/** The part of a peer that inline code reads: its first cache lines. Each entry and each pointer of a user is loaded and
- * stored as one atomic word. */
+/** The part of a peer that inline code uses: its first cache lines. Each entry, each pointer of a user and `enough` are
+ * loaded and stored as one atomic word. */
 struct dn_peer {
     dn_peer_ops_t ops; /**< functions of the device; in a lost peer, functions that return DN_ERR_UNREACH */
     void *user[DN_CHAN_MAX]; /**< dn_peer_user() */
-    uint32_t enough; /**< dn_recv_enough(): not 0 until the device looks at the next messages of the peer */
+    uint32_t
+        enough; /**< dn_recv_enough(): not 0 until the device hands on the next messages of the peer; some devices ignore it */
 };
 
 static inline void dn_recv_enough(dn_peer_t *src)

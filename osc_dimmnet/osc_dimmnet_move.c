@@ -12,7 +12,8 @@
 /** From so many bytes on, dn_copy() is faster than memcpy() for bytes that are not in this core's caches. */
 #define COPY_MIN 128
 
-/** From so many bytes on, dn_copy_in() is faster than dn_copy(): its string instruction writes whole lines without reading them first. */
+/** From so many bytes on, dn_copy_in() is faster than dn_copy(): its string instruction writes whole lines without reading them
+ * first (perf/dn_rma, put_bw). */
 #define COPY_STRING (32u << 10)
 
 /** Copy bytes that lie together. A word of 8 bytes is copied by one store, so that a process that polls it never sees a part of it. */

@@ -241,8 +241,8 @@ static inline void dn_shm_give_credit(dn_shm_rx_t *rx)
     }
 }
 
-/** Hand on up to @p max messages of a ring that has at least one. A handler may end this earlier: dn_recv_enough(). A handler that runs
- * inside of another handler may take that back, which only costs time. */
+/** Hand on up to @p max messages of a ring that has at least one. A handler may end this earlier: dn_recv_enough(). A poll of the same ring
+ * from inside of a handler takes that back, which only costs time. */
 static __attribute__((noinline)) int dn_shm_drain(dn_shm_t *shm, dn_shm_rx_t *rx, int max)
 {
     dn_line_rx_t *line = &rx->line;
@@ -303,15 +303,23 @@ static inline int dn_shm_poll_ring(dn_shm_t *shm, dn_shm_rx_t *rx, int max)
     return dn_line_quiet(&rx->line) ? 0 : dn_shm_drain(shm, rx, max);
 }
 
-/** Note that a ring was active. Among the hot rings it takes the place of the ring that was idle for longest. */
+/** Is a ring one of the hot rings? */
+static inline int dn_shm_is_hot(const dn_shm_t *shm, const dn_shm_rx_t *rx)
+{
+    for (uint32_t i = 0; i < shm->nhot; i++) {
+        if (rx == shm->hot[i].rx) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
+/** A ring that is not hot was active. Among the hot rings it takes the place of the ring that was idle for longest. */
 static void dn_shm_heat(dn_shm_t *shm, dn_shm_rx_t *rx)
 {
     uint32_t at = 0;
+
     for (uint32_t i = 0; i < shm->nhot; i++) {
-        if (rx == shm->hot[i].rx) {
-            shm->hot[i].idle = 0;
-            return;
-        }
         if (shm->hot[i].idle > shm->hot[at].idle) {
             at = i;
         }
@@ -323,7 +331,8 @@ static void dn_shm_heat(dn_shm_t *shm, dn_shm_rx_t *rx)
     shm->hot[at].idle = 0;
 }
 
-/** Poll many rings: first the hot rings, then the next few of all rings. */
+/** Poll many rings: first the hot rings, then those of the next few rings that are not hot. No ring is polled twice, so a handler that has
+ * enough has the rest of its ring left alone. */
 static int dn_shm_poll_many(dn_shm_t *shm)
 {
     int n = 0;
@@ -342,7 +351,7 @@ static int dn_shm_poll_many(dn_shm_t *shm)
             shm->sweep = 0;
         }
         dn_shm_rx_t *rx = shm->rx[shm->sweep];
-        const int got = dn_shm_poll_ring(shm, rx, DN_SHM_BATCH);
+        const int got = dn_shm_is_hot(shm, rx) ? 0 : dn_shm_poll_ring(shm, rx, DN_SHM_BATCH);
         if (0 != got) {
             n += got;
             dn_shm_heat(shm, rx);

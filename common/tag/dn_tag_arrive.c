@@ -147,7 +147,7 @@ void dn_tag_arrive(dn_tag_t *tag, dn_peer_t *src, const dn_tag_arrival_t *arriva
         req = dn_tag_claim(peer, arrival->head);
         kept = NULL == req && dn_tag_keep(peer, arrival);
         if (NULL != req && DN_TAG_EAGER == arrival->kind) {
-            dn_tag_leave_rest(peer);
+            dn_tag_let_rest_lie(peer);
         }
     }
     dn_tag_unlock(tag);
@@ -202,7 +202,7 @@ static inline void dn_tag_arrive_eager(dn_tag_t *tag, dn_peer_t *src, const dn_t
     }
     dn_tag_req_t *req = dn_tag_claim(peer, head);
     if (__builtin_expect(NULL != req, 1)) {
-        dn_tag_leave_rest(peer);
+        dn_tag_let_rest_lie(peer);
         dn_tag_deliver_eager(req, head, data, len);
     } else {
         dn_tag_arrive_early(peer, head, data, len);

@@ -131,7 +131,9 @@ static void dn_tag_flow_fill(dn_tag_t *tag, dn_tag_peer_t *peer, const uint8_t *
     peer->flow.left -= len;
     const bool ends = 0 == peer->flow.left;
     if (ends) {
-        dn_tag_leave_rest(peer);
+        if (NULL != req) {
+            dn_tag_let_rest_lie(peer);
+        }
         peer->flow.req = NULL;
         peer->flow.msg = NULL;
         if (NULL != msg) {

@@ -293,11 +293,14 @@ void dn_tag_deliver_waiting(dn_tag_req_t *req, const dn_tag_arrival_t *arrival, 
 /** End the announcement of a receive: it is matched otherwise, cancelled, or its peer is left. */
 void dn_tag_announce_end(dn_tag_req_t *req);
 
-/** A receive has its message. If no other receive is posted, the next message would be kept, and copied once more. So the next message
- * stays in the ring until this process polls again: the program may post a receive before. The lock is held. */
-static inline void dn_tag_leave_rest(const dn_tag_peer_t *peer)
+/**
+ * A receive has its message. If no other receive is posted, the next message would be kept, and copied once more. So the next message
+ * stays in the ring until this process polls again: the program may post a receive before. A sender that reads the receiver's wishes
+ * (dn_tag_heed()) reads on, as these may lie behind. The lock is held.
+ */
+static inline void dn_tag_let_rest_lie(const dn_tag_peer_t *peer)
 {
-    if (0 == dn_match_posted_count(&peer->tag->match)) {
+    if (0 == dn_match_posted_count(&peer->tag->match) && !dn_load_relaxed(&peer->tag->heeding)) {
         dn_recv_enough(peer->peer);
     }
 }

@@ -15,7 +15,9 @@
 
 static void the_hot_part_of_a_peer(void **state)
 {
-    assert_int_equal(sizeof(dn_peer_t), 104 + DN_CHAN_MAX * sizeof(void *));
+    assert_int_equal(sizeof(dn_peer_t), 112 + DN_CHAN_MAX * sizeof(void *));
+    assert_int_equal(offsetof(dn_peer_t, user), 104);
+    assert_int_equal(offsetof(dn_peer_t, enough), 104 + DN_CHAN_MAX * sizeof(void *));
     assert_int_equal(offsetof(dn_peer_t, ops.botf), 0);
     assert_int_equal(offsetof(dn_peer_t, ops.reserve), 8);
     assert_int_equal(offsetof(dn_peer_t, ops.kick), 16);

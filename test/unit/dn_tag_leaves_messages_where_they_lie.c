@@ -12,7 +12,7 @@
 
 #include "dn_unit_tag.h"
 
-enum { CHANNEL = DN_CHAN_USER, AHEAD = 4, MOST = 16 << 10, POLLS = 1000 };
+enum { CHANNEL = DN_CHAN_USER, AHEAD = 3, MOST = 16 << 10, POLLS = 1000 };
 
 typedef struct job {
     dn_tag_req_t req;
