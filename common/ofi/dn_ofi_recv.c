@@ -137,8 +137,8 @@ void dn_ofi_sequence(dn_ofi_t *ofi, dn_ofi_peer_t *peer, dn_ofi_buffer_t *buffer
 {
     const uint64_t number = dn_ofi_head(buffer)->number;
 
-    if (number < peer->rx.number) {
-        /* The message came before. A process that has seen it on its way can send it again. */
+    if (number < peer->rx.number || DN_OFI_RX_OPEN != peer->rx.state) {
+        /* The message came before, and a process that has seen it on its way can send it again. Or the sender has left already. */
         dn_count(&ofi->iface.counters->dropped, 1);
         dn_ofi_buffer_free(ofi, buffer);
         return;
@@ -150,7 +150,8 @@ void dn_ofi_sequence(dn_ofi_t *ofi, dn_ofi_peer_t *peer, dn_ofi_buffer_t *buffer
     }
     peer->watch.signs++;
     dn_ofi_deliver(ofi, peer, buffer);
-    while (NULL != peer->rx.early && dn_ofi_head(peer->rx.early)->number == peer->rx.number) {
+    while (DN_OFI_RX_OPEN == peer->rx.state && NULL != peer->rx.early
+           && dn_ofi_head(peer->rx.early)->number == peer->rx.number) {
         dn_ofi_buffer_t *next = peer->rx.early;
         peer->rx.early = next->next;
         peer->rx.early_lines -= dn_ofi_lines(dn_ofi_head(next)->len);

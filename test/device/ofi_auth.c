@@ -435,6 +435,40 @@ static void what_was_changed_or_heard_before_is_dropped(dn_world_t *world)
     dn_world_stop(world);
 }
 
+/** Rank 1 leaves. What has the numbers behind its LEAVE, and has come ahead of that, is none of its messages; a second LEAVE least. */
+static void nothing_is_taken_behind_a_leave(dn_world_t *world)
+{
+    dn_world_listen(world, dn_world_hear);
+    if (1 == world->rank) {
+        dn_world_connect_to(world, 0);
+        dn_world_send(world, world->peer[0], DN_WORLD_CHAN, 0, NULL, 0);
+        dn_world_await(world, 0, 0, 1);
+        const dn_ofi_stream_t *stream = ((dn_ofi_peer_t *) world->peer[0])->tx;
+        for (uint64_t ahead = 3; 0 < ahead--;) {
+            dn_ofi_head_t head = next_message(world, stream, stream->number + ahead, 1);
+            head.kind = 1 == ahead ? DN_OFI_BOTF : DN_OFI_LEAVE;
+            dn_ofi_seal(ofi_device(world), stream, &head);
+            throw_at_victim(world, &head, sizeof(head));
+        }
+        dn_world_await(world, 0, 0, 2);
+    } else {
+        dn_world_hear_until(world, 1);
+        const dn_ofi_peer_t *peer = ofi_device(world)->peers;
+        dn_check(NULL != peer);
+        dn_world_post(world, 0, 1);
+        while (NULL != ofi_device(world)->peers && DN_OFI_RX_OPEN == peer->rx.state) {
+            dn_world_progress(world);
+        }
+        for (int i = 0; i < 1000; i++) {
+            dn_world_progress(world);
+        }
+        dn_check_equal(world->heard, 1);
+        dn_world_post(world, 0, 2);
+    }
+    dn_world_barrier(world);
+    dn_world_stop(world);
+}
+
 /** Say a word thrice, in one direction of rank 1's stream. */
 static void repeat_word(dn_world_t *world, int rank, void *word, size_t size, const dn_auth_way_t *way)
 {
@@ -603,6 +637,7 @@ static const dn_world_test_t tests[] = {
     {"who_is_not_let_in_is_told_of", 2, who_is_not_let_in_is_told_of},
     {"another_auth_is_told", 2, another_auth_is_told},
     {"what_was_heard_before_is_no_sign_of_life", 2, what_was_heard_before_is_no_sign_of_life},
+    {"nothing_is_taken_behind_a_leave", 2, nothing_is_taken_behind_a_leave},
     {"what_was_changed_or_heard_before_is_dropped", 2, what_was_changed_or_heard_before_is_dropped},
 };
 
