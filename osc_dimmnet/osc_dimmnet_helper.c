@@ -166,7 +166,7 @@ static void __attribute__((noreturn)) no_memory(void)
 
 int ompi_osc_dimmnet_rma_open(void)
 {
-    const dn_rma_config_t config = {.threads = opal_using_threads(),
+    const dn_rma_config_t config = {.threads = opal_using_threads() || dn_ompi_threads(),
                                     .wait = wait_more,
                                     .element = find_element,
                                     .find = ompi_osc_dimmnet_own_region,
@@ -179,9 +179,9 @@ int ompi_osc_dimmnet_rma_open(void)
 
 void ompi_osc_dimmnet_rma_close(void)
 {
-    /* The program may not have freed all windows. */
-    helper_stop();
-    dn_ompi_serve(-windows);
-    windows = 0;
+    if (0 != windows) {
+        /* The program has not freed all windows. Nothing may drive the engine from now on. */
+        ompi_osc_dimmnet_count_windows(-windows);
+    }
     dn_rma_close(&mca_osc_dimmnet_component.rma);
 }
