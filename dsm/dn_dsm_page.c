@@ -689,7 +689,7 @@ dn_status_t dn_dsm_page_drop(dn_dsm_t *dsm)
     dn_dsm_list_sort(&dsm->stale);
     dn_status_t status = dn_dsm_page_drop_ask(dsm);
     status = DN_OK != status ? status : dn_dsm_page_drop_clean(dsm, &dirty);
-    if (dirty) {
+    if (DN_OK == status && dirty) {
         /* The release sends what was written to the dirty copies, and then drops them, since they are stale. */
         status = dn_dsm_page_release(dsm);
     }

@@ -298,8 +298,12 @@ static pid_t start_second(const char *list, FILE **file_p)
         info_devices_look(&devices);
         _exit(info_announce(&devices, 0, tell_pipe, fdopen(ends[1], "w")));
     }
+    const int error = errno;
     close(ends[1]);
     *file_p = fdopen(ends[0], "r");
+    if (0 > pid) {
+        errno = error;
+    }
     return pid;
 }
 

@@ -117,16 +117,18 @@ static int next_client(int listener)
 {
     long wait_ms = BACKOFF_MIN_MS;
     int socket = dn_net_accept(listener);
+    int error = errno;
 
     if (0 > socket) {
-        fprintf(stderr, PROGRAM ": no client can be accepted (%s)%s\n", strerror(errno),
-                dn_net_lasts(errno) ? "" : "; waiting until that is over");
+        fprintf(stderr, PROGRAM ": no client can be accepted (%s)%s\n", strerror(error),
+                dn_net_lasts(error) ? "" : "; waiting until that is over");
     }
-    while (0 > socket && !dn_net_lasts(errno)) {
+    while (0 > socket && !dn_net_lasts(error)) {
         const struct timespec pause = {wait_ms / 1000, wait_ms % 1000 * 1000000};
         nanosleep(&pause, NULL);
         wait_ms = 2 * wait_ms < BACKOFF_MAX_MS ? 2 * wait_ms : BACKOFF_MAX_MS;
         socket = dn_net_accept(listener);
+        error = errno;
     }
     return socket;
 }
