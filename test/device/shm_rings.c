@@ -1,0 +1,59 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The dimmnet authors
+ */
+/** @file
+ * How a process polls the rings of many senders: each ring once at most in a poll, and none is left out for ever.
+ */
+#include "dn_config.h"
+
+#include "dn_world.h"
+
+#include "shm/dn_shm_int.h"
+
+enum { RANKS = DN_SHM_POLL_ALL + 3, EACH = 300 };
+
+static unsigned taken[RANKS]; /**< messages of each rank, in this poll */
+
+/** Handler of rank 0: one message of a sender in a poll is enough. */
+static void take_one(dn_peer_t *src, unsigned tag, const void *data, size_t len, void *arg)
+{
+    dn_peer_attr_t attr;
+
+    dn_peer_attr(src, &attr);
+    dn_check(RANKS > attr.pid);
+    taken[attr.pid]++;
+    dn_world_here->heard++;
+    dn_recv_enough(src);
+}
+
+static void a_ring_is_polled_once_in_a_poll(dn_world_t *world)
+{
+    dn_world_listen(world, take_one);
+    if (0 != world->rank) {
+        dn_world_connect_to(world, 0);
+        for (int i = 0; i < EACH; i++) {
+            dn_world_send(world, world->peer[0], DN_WORLD_CHAN, 0, NULL, 0);
+        }
+    }
+    while (0 == world->rank && EACH * (RANKS - 1) > world->heard) {
+        memset(taken, 0, sizeof(taken));
+        dn_progress(world->port);
+        for (int rank = 1; rank < RANKS; rank++) {
+            dn_check(1 >= taken[rank]);
+        }
+    }
+    dn_world_stop(world);
+}
+
+static const dn_world_test_t tests[] = {
+    {"a_ring_is_polled_once_in_a_poll", RANKS, a_ring_is_polled_once_in_a_poll},
+};
+
+/** usage: shm_rings [TEST] */
+int main(int argc, char **argv)
+{
+    const dn_variant_t variant = {.file = "shm_rings", .device = "shm"};
+
+    return dn_world_run_tests(tests, sizeof(tests) / sizeof(tests[0]), &variant, argv[1]);
+}
