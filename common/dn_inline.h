@@ -55,8 +55,8 @@ typedef struct dn_peer_ops {
 struct dn_peer {
     dn_peer_ops_t ops; /**< functions of the device; in a lost peer, functions that return DN_ERR_UNREACH */
     void *user[DN_CHAN_MAX]; /**< dn_peer_user() */
-    uint32_t
-        enough; /**< dn_recv_enough(): not 0 until the device hands on the next messages of the peer; some devices ignore it */
+    /** dn_recv_enough(): not 0 until the device hands on the next messages of the peer; some devices ignore it */
+    uint32_t enough;
 };
 
 static inline void dn_recv_enough(dn_peer_t *src)

@@ -201,8 +201,9 @@ typedef struct dn_shm_rx {
     dn_shm_peer_t *peer;
     uint32_t len_limit; /**< messages are shorter; 0: the sender is cut off */
     uint32_t slot;
-    uint32_t state; /**< enum dn_shm_rx_state */
-    uint8_t pad[64 - sizeof(dn_line_rx_t) - sizeof(void *) - 3 * sizeof(uint32_t)];
+    uint32_t state;  /**< enum dn_shm_rx_state */
+    uint32_t polled; /**< dn_shm_t::polls of the last poll of many rings that has polled this ring */
+    uint8_t pad[64 - sizeof(dn_line_rx_t) - sizeof(void *) - 4 * sizeof(uint32_t)];
 } dn_shm_rx_t;
 
 _Static_assert(sizeof(dn_shm_rx_t) == 64, "a poll reads one private line");
@@ -287,6 +288,8 @@ typedef struct dn_shm {
     uint32_t nrx;
     dn_shm_rx_t **rx;
     uint32_t sweep;
+    uint32_t
+        polls; /**< number of the last poll of many rings; wraps, and is compared with that of a poll not long ago */
     uint32_t nhot;
     dn_shm_hot_t hot[DN_SHM_HOT];
     uint8_t *refused;    /**< for each slot: enum dn_shm_refused */

@@ -303,23 +303,16 @@ static inline int dn_shm_poll_ring(dn_shm_t *shm, dn_shm_rx_t *rx, int max)
     return dn_line_quiet(&rx->line) ? 0 : dn_shm_drain(shm, rx, max);
 }
 
-/** Is a ring one of the hot rings? */
-static inline int dn_shm_is_hot(const dn_shm_t *shm, const dn_shm_rx_t *rx)
-{
-    for (uint32_t i = 0; i < shm->nhot; i++) {
-        if (rx == shm->hot[i].rx) {
-            return 1;
-        }
-    }
-    return 0;
-}
-
-/** A ring that is not hot was active. Among the hot rings it takes the place of the ring that was idle for longest. */
+/** Note that a ring was active. Among the hot rings it takes the place of the ring that was idle for longest. */
 static void dn_shm_heat(dn_shm_t *shm, dn_shm_rx_t *rx)
 {
     uint32_t at = 0;
 
     for (uint32_t i = 0; i < shm->nhot; i++) {
+        if (rx == shm->hot[i].rx) {
+            shm->hot[i].idle = 0;
+            return;
+        }
         if (shm->hot[i].idle > shm->hot[at].idle) {
             at = i;
         }
@@ -331,13 +324,15 @@ static void dn_shm_heat(dn_shm_t *shm, dn_shm_rx_t *rx)
     shm->hot[at].idle = 0;
 }
 
-/** Poll many rings: first the hot rings, then those of the next few rings that are not hot. No ring is polled twice, so a handler that has
- * enough has the rest of its ring left alone. */
+/** Poll many rings: first the hot rings, then the next few of all rings. No ring is polled twice, so the rest of a ring whose handler has
+ * enough is left alone. A poll inside of a handler is another poll. */
 static int dn_shm_poll_many(dn_shm_t *shm)
 {
+    const uint32_t number = ++shm->polls;
     int n = 0;
 
     for (uint32_t i = 0; i < shm->nhot; i++) {
+        shm->hot[i].rx->polled = number;
         const int got = dn_shm_poll_ring(shm, shm->hot[i].rx, DN_SHM_BATCH);
         n += got;
         if (0 != got) {
@@ -351,7 +346,11 @@ static int dn_shm_poll_many(dn_shm_t *shm)
             shm->sweep = 0;
         }
         dn_shm_rx_t *rx = shm->rx[shm->sweep];
-        const int got = dn_shm_is_hot(shm, rx) ? 0 : dn_shm_poll_ring(shm, rx, DN_SHM_BATCH);
+        if (number == rx->polled) {
+            continue;
+        }
+        rx->polled = number;
+        const int got = dn_shm_poll_ring(shm, rx, DN_SHM_BATCH);
         if (0 != got) {
             n += got;
             dn_shm_heat(shm, rx);
