@@ -475,6 +475,8 @@ int dn_ipnuma_progress(dn_iface_t *iface);
 int dn_ipnuma_recv(dn_peer_base_t *peer, int max);
 /** Read the datagrams that came, and do all work that is due. @return as dn_ipnuma_socket_receive(). */
 int dn_ipnuma_turn(dn_ipnuma_t *ipnuma);
+/** Do the work that is due for each connection, after something has been read. @param[in] quiet  Not 0: nothing has come. */
+void dn_ipnuma_attend_all(dn_ipnuma_t *ipnuma, int quiet, uint64_t now);
 /** Tell the thread that a packet was sent, so that it keeps the timers. */
 void dn_ipnuma_service_call(dn_ipnuma_t *ipnuma);
 void dn_ipnuma_service_start(dn_ipnuma_t *ipnuma);

@@ -125,18 +125,13 @@ static void dn_ipnuma_put_own(dn_ipnuma_peer_t *peer, dn_ipnuma_message_t *messa
     dn_ipnuma_make_ready((dn_ipnuma_t *) peer->base.iface, peer);
 }
 
-/** Read what has come, which may be credit. Acknowledgements that are read here wake no thread, so what has gathered behind the packets that
- * they acknowledge goes out now. */
+/** Read what has come, which may be credit. The service thread is not woken by what is read here. So the work that this makes due is done
+ * now, such as to send what has gathered behind packets that are acknowledged. */
 static void dn_ipnuma_look_for_credit(dn_ipnuma_t *ipnuma)
 {
     if (0 < dn_ipnuma_socket_receive(ipnuma)) {
-        const uint64_t now = dn_clock_ns();
-
-        for (dn_ipnuma_pc_t *pc = ipnuma->pcs; NULL != pc; pc = pc->next) {
-            if (DN_IPNUMA_OPEN == pc->state) {
-                dn_ipnuma_link_send(&pc->link, now);
-            }
-        }
+        dn_ipnuma_attend_all(ipnuma, 0, dn_clock_ns());
+        dn_ipnuma_service_call(ipnuma);
     }
 }
 
@@ -161,6 +156,9 @@ static dn_status_t dn_ipnuma_charge(dn_ipnuma_peer_t *peer, size_t len)
     dn_ipnuma_link_t *link = &peer->pc->link;
     if (link->charged + cost > link->credit) {
         dn_ipnuma_look_for_credit(ipnuma);
+        if (DN_IPNUMA_DEAD == peer->pc->state) {
+            return DN_ERR_UNREACH;
+        }
     }
     if (link->charged + cost > link->credit) {
         dn_count(&ipnuma->iface.counters->credit_waits, 1);

@@ -81,6 +81,14 @@ static void dn_ipnuma_attend(dn_ipnuma_pc_t *pc, int quiet, uint64_t now)
     dn_ipnuma_pc_count(pc);
 }
 
+void dn_ipnuma_attend_all(dn_ipnuma_t *ipnuma, int quiet, uint64_t now)
+{
+    ipnuma->busy = 0;
+    for (dn_ipnuma_pc_t *pc = ipnuma->pcs; NULL != pc; pc = pc->next) {
+        dn_ipnuma_attend(pc, quiet, now);
+    }
+}
+
 int dn_ipnuma_turn(dn_ipnuma_t *ipnuma)
 {
     int n = 0, got = (int) DN_IPNUMA_BATCH;
@@ -92,10 +100,7 @@ int dn_ipnuma_turn(dn_ipnuma_t *ipnuma)
     const uint64_t now = dn_clock_ns();
     if (0 != ipnuma->npcs) {
         ipnuma->fast = now - ipnuma->turned_at < DN_IPNUMA_FAST_NS;
-        ipnuma->busy = 0;
-        for (dn_ipnuma_pc_t *pc = ipnuma->pcs; NULL != pc; pc = pc->next) {
-            dn_ipnuma_attend(pc, 0 == n || ipnuma->service.reads, now);
-        }
+        dn_ipnuma_attend_all(ipnuma, 0 == n || ipnuma->service.reads, now);
     }
     ipnuma->turned_at = now;
     if (ipnuma->unmet && !ipnuma->service.reads && !ipnuma->closing) {
