@@ -435,9 +435,28 @@ static void what_was_changed_or_heard_before_is_dropped(dn_world_t *world)
     dn_world_stop(world);
 }
 
-/** Rank 1 leaves. What has the numbers behind its LEAVE, and has come ahead of that, is none of its messages; a second LEAVE least. */
+/** What rank 0 knows of its only sender: messages that came ahead of others, and whether the sender has left. */
+static int early_of_sender(dn_world_t *world, int *leaves_p)
+{
+    dn_ofi_t *ofi = ofi_device(world);
+    int early = 0;
+
+    dn_world_progress(world);
+    dn_ofi_lock(ofi);
+    const dn_ofi_peer_t *peer = ofi->peers;
+    *leaves_p = NULL == peer || DN_OFI_RX_OPEN != peer->rx.state;
+    for (const dn_ofi_buffer_t *at = NULL == peer ? NULL : peer->rx.early; NULL != at; at = at->next) {
+        early++;
+    }
+    dn_ofi_unlock(ofi);
+    return early;
+}
+
+/** Rank 1 leaves. Messages that have the numbers behind its LEAVE, and have come before the LEAVE, are dropped; so is a second LEAVE. */
 static void nothing_is_taken_behind_a_leave(dn_world_t *world)
 {
+    int leaves = 0;
+
     dn_world_listen(world, dn_world_hear);
     if (1 == world->rank) {
         dn_world_connect_to(world, 0);
@@ -449,21 +468,26 @@ static void nothing_is_taken_behind_a_leave(dn_world_t *world)
             head.kind = 1 == ahead ? DN_OFI_BOTF : DN_OFI_LEAVE;
             dn_ofi_seal(ofi_device(world), stream, &head);
             throw_at_victim(world, &head, sizeof(head));
+            dn_world_await(world, 0, 0, 4 - ahead);
         }
-        dn_world_await(world, 0, 0, 2);
+        dn_world_await(world, 0, 0, 5);
     } else {
         dn_world_hear_until(world, 1);
-        const dn_ofi_peer_t *peer = ofi_device(world)->peers;
-        dn_check(NULL != peer);
         dn_world_post(world, 0, 1);
-        while (NULL != ofi_device(world)->peers && DN_OFI_RX_OPEN == peer->rx.state) {
-            dn_world_progress(world);
+        for (int early = 1; 2 >= early; early++) {
+            while (early > early_of_sender(world, &leaves)) {
+            }
+            dn_world_post(world, 0, (uint64_t) early + 1);
+        }
+        dn_world_post(world, 0, 4);
+        while (!leaves) {
+            (void) early_of_sender(world, &leaves);
         }
         for (int i = 0; i < 1000; i++) {
             dn_world_progress(world);
         }
         dn_check_equal(world->heard, 1);
-        dn_world_post(world, 0, 2);
+        dn_world_post(world, 0, 5);
     }
     dn_world_barrier(world);
     dn_world_stop(world);
