@@ -119,6 +119,11 @@ void ompi_osc_dimmnet_count_windows(int more)
 {
     opal_mutex_lock(&windows_lock);
     const int before = windows;
+    if (0 == before && 0 > more) {
+        /* The window is freed after the component was closed, where all windows were counted out. */
+        opal_mutex_unlock(&windows_lock);
+        return;
+    }
     windows += more;
     dn_ompi_serve(more);
     if (0 == before) {
