@@ -14,7 +14,6 @@
 #include "dn_world.h"
 
 #include <sched.h>
-#include <unistd.h>
 
 #include "ipnuma/dn_ipnuma_int.h"
 
@@ -92,7 +91,7 @@ static void stores_go_out_though_nothing_is_called(dn_world_t *world)
         for (uint64_t seen = 0; ROUNDS > seen;) {
             seen = dn_load_acquire((const uint64_t *) word);
             dn_world_post(world, 0, seen);
-            usleep(1000);
+            sched_yield();
         }
     }
     dn_world_barrier(world);
