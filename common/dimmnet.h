@@ -423,8 +423,7 @@ DN_API uint32_t *dn_bell(const dn_port_t *port);
 static inline void dn_wake(dn_peer_t *peer);
 /**
  * As memcpy(), for bytes that another core has written, such as those of a message. The copy asks for the lines of the
- * source ahead of time. Its speed does not depend on where source and target lie in
- * their pages.
+ * source ahead of time. Its speed does not depend on where source and target lie in their pages.
  */
 DN_API void dn_copy(void *to, const void *from, size_t len);
 /** As memcpy(), into lines that another core has read, such as those of a BOTF window. This copy uses the string

@@ -288,8 +288,8 @@ typedef struct dn_shm {
     uint32_t nrx;
     dn_shm_rx_t **rx;
     uint32_t sweep;
-    uint32_t
-        polls; /**< number of the last poll of many rings; wraps, and is compared with that of a poll not long ago */
+    /** number of the last poll of many rings; wraps, and is compared with that of a poll not long ago */
+    uint32_t polls;
     uint32_t nhot;
     dn_shm_hot_t hot[DN_SHM_HOT];
     uint8_t *refused;    /**< for each slot: enum dn_shm_refused */

@@ -16,6 +16,25 @@ enum { RANKS = DN_SHM_POLL_ALL + 2, EACH = 300 };
 
 static unsigned taken[RANKS]; /**< messages of each rank, in this poll */
 
+/** All ranks but rank 0 send their messages to it. @param[in] fn  The handler of rank 0. */
+static void send_all(dn_world_t *world, dn_handler_fn_t fn)
+{
+    dn_world_listen(world, fn);
+    if (0 == world->rank) {
+        return;
+    }
+    dn_world_connect_to(world, 0);
+    for (int i = 0; i < EACH; i++) {
+        dn_world_send(world, world->peer[0], DN_WORLD_CHAN, 0, NULL, 0);
+    }
+}
+
+/** Does rank 0 wait for messages? */
+static int is_receiving(const dn_world_t *world)
+{
+    return 0 == world->rank && EACH * (RANKS - 1) > world->heard;
+}
+
 /** Handler of rank 0: one message of a sender in a poll is enough. */
 static void take_one(dn_peer_t *src, unsigned tag, const void *data, size_t len, void *arg)
 {
@@ -30,14 +49,8 @@ static void take_one(dn_peer_t *src, unsigned tag, const void *data, size_t len,
 
 static void a_ring_is_polled_once_in_a_poll(dn_world_t *world)
 {
-    dn_world_listen(world, take_one);
-    if (0 != world->rank) {
-        dn_world_connect_to(world, 0);
-        for (int i = 0; i < EACH; i++) {
-            dn_world_send(world, world->peer[0], DN_WORLD_CHAN, 0, NULL, 0);
-        }
-    }
-    while (0 == world->rank && EACH * (RANKS - 1) > world->heard) {
+    send_all(world, take_one);
+    while (is_receiving(world)) {
         memset(taken, 0, sizeof(taken));
         dn_progress(world->port);
         for (int rank = 1; rank < RANKS; rank++) {
@@ -63,14 +76,8 @@ static void poll_inside(dn_peer_t *src, unsigned tag, const void *data, size_t l
 /** A ring that stood there twice would be polled after it was freed. */
 static void a_ring_is_hot_once(dn_world_t *world)
 {
-    dn_world_listen(world, poll_inside);
-    if (0 != world->rank) {
-        dn_world_connect_to(world, 0);
-        for (int i = 0; i < EACH; i++) {
-            dn_world_send(world, world->peer[0], DN_WORLD_CHAN, 0, NULL, 0);
-        }
-    }
-    while (0 == world->rank && EACH * (RANKS - 1) > world->heard) {
+    send_all(world, poll_inside);
+    while (is_receiving(world)) {
         const dn_shm_t *shm = (const dn_shm_t *) world->port->ifaces;
 
         dn_progress(world->port);
