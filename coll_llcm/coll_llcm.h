@@ -12,8 +12,9 @@
  * Without a tree, and for collectives that a tree does not suit, the replaced functions do the work. The choice between the tree and
  * these functions follows only from facts that are the same in all processes: the bytes of data, the operation, the shape of the tree.
  * The memory consists of areas. They are agreed on in the same way, on one host, in the first collective that could use them. This is a
- * collective of more than COLL_LLCM_LINES_BEST bytes that is no message (coll_llcm_is_message()); or a short collective that the tree
- * does not suit; or, where processes share cores, a collective to which COLL_LLCM_FEW applies.
+ * collective of more bytes than suit lines (COLL_LLCM_LINES_BEST, coll_llcm_lines_best_one_way()) that is no message
+ * (coll_llcm_is_message()); or a short collective that the tree does not suit; or, where processes share cores, a collective to which
+ * COLL_LLCM_FEW applies.
  *
  * On several hosts, the first process of each host exchanges lines with the first processes of other hosts through a device. The device
  * needs dn_progress() while these lines are polled. The other processes of a host poll memory, as on one host.
@@ -48,7 +49,7 @@
 #include "opal/mca/btl/btl.h"
 #include "opal/runtime/opal_progress.h"
 
-/** Up to so many bytes, lines are faster than areas (perf/dn_coll, 2 ranks: 128 B take 0.13 us in lines and in areas;
+/** Up to so many bytes, lines are faster than areas for an allreduce (perf/dn_coll, 2 ranks: 128 B take 0.13 us in lines and in areas;
  * 256 B take 0.23 us in lines, 0.14 us in areas). */
 #define COLL_LLCM_LINES_BEST 128
 
@@ -166,19 +167,18 @@ typedef struct coll_llcm {
         opal_free_list_t requests; /**< has a lock of its own */
     } nonblocking;
     coll_llcm_area_t *areas; /**< all areas of this process */
-    uint64_t long_bytes;     /**< of collectives through areas; not under the lock */
-    /** allgathers, gathers and alltoalls, also with lengths; not under the lock: two threads may lose a count */
-    uint64_t exchanges;
-    uint64_t naps; /**< sleeps of this process in collectives; not under the lock */
+    uint64_t long_bytes;     /**< of collectives through areas; by coll_llcm_count() */
+    uint64_t exchanges; /**< allgathers, gathers and alltoalls, also with lengths; by coll_llcm_count() */
+    uint64_t naps;      /**< sleeps of this process in collectives; not under the lock */
 } coll_llcm_t;
 
 extern coll_llcm_t coll_llcm;
 
-static inline void coll_llcm_count_exchange(void)
+/** Add to a counter that tools read. Two threads that count at once may lose a count: an atomic addition would take longer than the rest
+ * of a short collective's bookkeeping. */
+static inline void coll_llcm_count(uint64_t *counter, uint64_t more)
 {
-    const uint64_t count = dn_load_relaxed(&coll_llcm.exchanges);
-
-    dn_store_relaxed(&coll_llcm.exchanges, count + 1);
+    dn_store_relaxed(counter, dn_load_relaxed(counter) + more);
 }
 
 OMPI_DECLSPEC extern mca_coll_base_component_t mca_coll_llcm_component;
@@ -445,11 +445,18 @@ static inline bool coll_llcm_are_many(coll_llcm_module_t *module)
     return false;
 }
 
+/** Up to so many bytes, lines are faster than areas for broadcasts, reductions to one process, scans, and reductions that are scattered.
+ * Between two processes this is one line (perf/dn_coll, bcast, reduce, scan, exscan and reduce_scatter, 2 ranks). */
+static inline size_t coll_llcm_lines_best_one_way(struct ompi_communicator_t *comm)
+{
+    return 2 == ompi_comm_size(comm) ? DN_AOTF_LINE_MAX : COLL_LLCM_LINES_BEST;
+}
+
 /** Does a broadcast or a reduction to one process of so many bytes go through areas? All processes get the same answer. */
 static inline bool coll_llcm_is_for_areas(coll_llcm_module_t *module, struct ompi_communicator_t *comm,
                                           size_t bytes)
 {
-    if (COLL_LLCM_LINES_BEST < bytes) {
+    if (coll_llcm_lines_best_one_way(comm) < bytes) {
         return !coll_llcm_is_message(module, comm, bytes) && coll_llcm_long_ready(module, comm);
     }
     return coll_llcm_ready(module, comm) && OPAL_UNLIKELY(module->crowded) && coll_llcm_are_many(module)

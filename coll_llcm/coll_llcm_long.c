@@ -277,7 +277,7 @@ static int wait_for(coll_llcm_module_t *module, dn_status_t status, size_t bytes
         }
         status = dn_tree_long_test(module->lng);
     }
-    (void) dn_fetch_add_relaxed(&coll_llcm.long_bytes, bytes);
+    coll_llcm_count(&coll_llcm.long_bytes, bytes);
     if (OPAL_LIKELY(DN_OK == status)) {
         return OMPI_SUCCESS;
     }

@@ -149,19 +149,12 @@ int coll_llcm_reduce(const void *sbuf, void *rbuf, dn_ompi_count_t count, struct
                                      module->saved.coll_reduce_module);
 }
 
-/** Up to so many bytes, lines are faster than areas, if no process gets the whole result. Between two processes this is one line
- * (perf/dn_coll, scan, exscan and reduce_scatter, 2 ranks). */
-static size_t lines_best_for_parts(struct ompi_communicator_t *comm)
-{
-    return 2 == ompi_comm_size(comm) ? DN_AOTF_LINE_MAX : COLL_LLCM_LINES_BEST;
-}
-
 /** @name Scans */
 /** @{ */
 /** Do areas suit a scan of so many bytes, if there are areas? All processes get the same answer. */
 static bool scan_suits_areas(coll_llcm_module_t *module, struct ompi_communicator_t *comm, size_t bytes)
 {
-    return lines_best_for_parts(comm) < bytes
+    return coll_llcm_lines_best_one_way(comm) < bytes
            || (coll_llcm_is_crowded(module, comm) && coll_llcm_are_many(module));
 }
 
@@ -242,8 +235,8 @@ static coll_llcm_way_t scatter_choose(coll_llcm_module_t *module, struct ompi_co
         return COLL_LLCM_BY_OTHERS;
     }
     const size_t bytes = count * reduction->super.size;
-    const bool suits =
-        coll_llcm_is_crowded(module, comm) ? coll_llcm_are_many(module) : lines_best_for_parts(comm) < bytes;
+    const bool suits = coll_llcm_is_crowded(module, comm) ? coll_llcm_are_many(module)
+                                                          : coll_llcm_lines_best_one_way(comm) < bytes;
     if (suits && coll_llcm_long_ready(module, comm)) {
         return COLL_LLCM_BY_AREAS;
     }
