@@ -544,7 +544,7 @@ void who_only_polls_hears_of_a_killed_peer(dn_world_t *world)
     news_t news = {.transfer = &none};
 
     /* A network tells by that. */
-    world->config.timeout_s = 1;
+    world->config.timeout_s = DN_WORLD_SILENT_S;
     start_with_deaf_peer(world);
     dn_check_equal(dn_lost_set(world->port, DN_WORLD_CHAN, note_news, &news), DN_OK);
     /* It may have been silent for long. */
@@ -570,7 +570,7 @@ void a_flush_to_a_killed_peer_ends(dn_world_t *world)
     world->config.cma = 0;
     world->config.network_rma = 0;
     /* A network tells by that. */
-    world->config.timeout_s = 1;
+    world->config.timeout_s = DN_WORLD_SILENT_S;
     start_with_deaf_peer(world);
     dn_test_log.expected = 1;
     const dn_xfer_t xfer = {.local = data, .key = &world->board->seat[1].key[1], .len = sizeof(data)};
@@ -619,7 +619,7 @@ void threads_may_send_while_a_peer_is_lost(dn_world_t *world)
     pthread_t thread[THREADS];
 
     world->job.threads = 1;
-    world->config.timeout_s = 1;
+    world->config.timeout_s = DN_WORLD_SILENT_S;
     start_with_segments(world);
     /* A network may say that it is gone. */
     dn_test_log.expected = 1;

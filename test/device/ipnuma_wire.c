@@ -20,7 +20,7 @@
 #include "dn_clock.h"
 
 enum { BYTES = 16 << 10, WAYS = 6, PACKET = 1 << 17, LISTENS = 64 << 20 };
-#define SECONDS UINT64_C(20000000000)
+#define SECONDS UINT64_C(60000000000)
 
 /** Eight bytes for each way in which data goes. */
 static const char text[WAYS][9] = {"messages", "PUSHwrit", "PULLread", "AOTFword", "add-this", "was-here"};

@@ -27,7 +27,7 @@
 #ifdef __SANITIZE_THREAD__
 enum { LIMIT_S = 8 };
 #else
-enum { LIMIT_S = 2 };
+enum { LIMIT_S = DN_WORLD_SILENT_S };
 #endif
 
 enum { BYTES = 300000, LONG_BYTES = 64 << 20, TURN_BYTES = 4 << 20, MESSAGE_BYTES = 64 << 10 };
@@ -223,9 +223,9 @@ static void a_stale_key_spoils_nothing(dn_world_t *world)
 /** Nobody progresses in rank 1 for several time limits, yet rank 0 keeps it. */
 static void a_peer_that_computes_is_kept(dn_world_t *world)
 {
-    const struct timespec work = {4, 0};
+    const struct timespec work = {3 * DN_WORLD_SILENT_S, 0};
 
-    world->config.timeout_s = 1;
+    world->config.timeout_s = DN_WORLD_SILENT_S;
     dn_world_listen(world, dn_world_hear);
     dn_world_connect(world);
     if (1 == world->rank) {
@@ -300,7 +300,7 @@ static void wait_for_a_loss(dn_world_t *world)
 /** Rank 0 has never sent it anything, nor connected to it. */
 static void a_silent_sender_is_lost_to_who_only_receives(dn_world_t *world)
 {
-    world->config.timeout_s = 1;
+    world->config.timeout_s = DN_WORLD_SILENT_S;
     dn_world_listen(world, dn_world_hear);
     if (1 == world->rank) {
         dn_world_connect_to(world, 0);
@@ -324,7 +324,7 @@ static void a_pull_from_a_silent_peer_ends_and_writes_no_more(dn_world_t *world)
     dn_world_comp_t comp = dn_world_comp();
     dn_segment_t *segment;
 
-    world->config.timeout_s = 1;
+    world->config.timeout_s = DN_WORLD_SILENT_S;
     dn_world_listen(world, dn_world_hear);
     dn_check_equal(dn_segment_register(world->port, theirs, LONG_BYTES, &segment), DN_OK);
     dn_segment_key(segment, &world->me->key[0]);
@@ -498,7 +498,7 @@ static void who_closes_in_the_midst_of_a_pull_leaves(dn_world_t *world)
 {
     dn_world_comp_t dropped;
 
-    world->config.timeout_s = 2;
+    world->config.timeout_s = DN_WORLD_SILENT_S;
     offer(world);
     dn_world_connect(world);
     if (1 == world->rank) {
@@ -532,7 +532,7 @@ static void a_long_message_of_a_silent_peer_is_let_go_of(dn_world_t *world)
     static uint8_t data[MESSAGE_BYTES];
     dn_peer_attr_t attr;
 
-    world->config.timeout_s = 1;
+    world->config.timeout_s = DN_WORLD_SILENT_S;
     dn_world_listen(world, dn_world_hear);
     dn_world_connect(world);
     dn_world_send(world, world->peer[1 - world->rank], DN_WORLD_CHAN, 0, NULL, 0);
@@ -591,7 +591,7 @@ static void a_peer_is_given_up_when_messages_are_lost(dn_world_t *world)
     const dn_board_seat_t *other = &world->board->seat[1];
     dn_status_t status = DN_OK;
 
-    world->config.timeout_s = 1;
+    world->config.timeout_s = DN_WORLD_SILENT_S;
     dn_world_listen(world, dn_world_hear);
     dn_world_connect(world);
     dn_test_log.expected = 1;

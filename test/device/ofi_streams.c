@@ -19,7 +19,7 @@
 #include <unistd.h>
 
 /** After so long without a sign the others are given up, and a watcher reads in its place after an eighth of it. */
-enum { PATIENCE_S = 2 };
+enum { PATIENCE_S = DN_WORLD_SILENT_S };
 
 static void open_with(dn_world_t *world, uint32_t timeout_s, dn_handler_fn_t fn)
 {

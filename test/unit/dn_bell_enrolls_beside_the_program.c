@@ -51,7 +51,7 @@ static int child_enrols(int expected)
 
     if (0 == pid) {
         /* A hang is a failure too. */
-        (void) alarm(20);
+        (void) alarm(60);
         dn_bell_enroll_wait();
         _exit(expected == dn_bell_enroll() && expected == dn_bell_enroll() ? 0 : 1);
     }
@@ -83,7 +83,7 @@ static int run_with_threads(void)
     int wrong = 0;
 
     /* A hang is a failure too. */
-    (void) alarm(60);
+    (void) alarm(240);
     (void) pthread_mutex_lock(&held);
     wrong |= 0 != pthread_create(&thread, NULL, wait_for_the_end, NULL);
     const int before = threads();

@@ -24,7 +24,7 @@ enum {
     WHOLE = 1,     /**< tag of a message that comes in full */
     ANNOUNCED = 2, /**< of one that has to be asked for */
     FLOWS = 3,     /**< of one that ends in its midst */
-    PATIENCE_S = 20
+    PATIENCE_S = 60
 };
 
 typedef struct job {

@@ -20,7 +20,14 @@
 #include "dn_wait.h"
 #include "port/dn_port.h"
 
-enum { ROUNDS = 200, EDGE_ROUNDS = 100000, CHANNEL = DN_CHAN_USER };
+enum {
+    ROUNDS = 200,
+    EDGE_ROUNDS = 100000,
+    SLEEPS = 10000,
+    TRIES = 10,
+    LITTLE_MS = 30,
+    CHANNEL = DN_CHAN_USER
+};
 
 typedef struct pair {
     forest_t forest;
@@ -205,8 +212,9 @@ static void a_sleep_takes_its_part(void **state)
     assert_in_range(longest, DN_WAIT_NAP_MAX_US * 1000 / 2, UINT64_MAX);
     /* The bell stays as it is: no ring was missed. */
     assert_int_equal(dn_load_acquire_u32(pair.bell) % 2, 1);
+    /* A loaded machine makes sleeps longer: one of many tells. */
     uint64_t shortest = UINT64_MAX;
-    for (int i = 0; i < 20; i++) {
+    for (int i = 0; i < SLEEPS && shortest > longest / 2; i++) {
         began = now_ns();
         assert_int_equal(dn_wait(pair.forest.port[0], &wait, 0, DN_WAIT_BLIND), DN_WAIT_SLEPT);
         shortest = now_ns() - began < shortest ? now_ns() - began : shortest;
@@ -247,32 +255,42 @@ static void calls_now_and_then_do_not_sleep(void **state)
     forest_close(&pair.forest);
 }
 
-/** CPU time of this thread in a wait of 100 ms, in milliseconds. */
+/** CPU time of this thread in a wait of 100 ms, in milliseconds; it is longer until the thread has been about to sleep, if it is to. */
 static uint64_t cost_ms(dn_wait_policy_t policy)
 {
+    const uint32_t sleeps = DN_WAIT_AUTO == policy || DN_WAIT_SLEEP == policy;
     dn_wait_t wait = {0};
     pair_t pair;
 
     pair_open(&pair, policy);
     const uint64_t end = now_ns() + 100 * UINT64_C(1000000);
     const uint64_t began = clock_ns(CLOCK_THREAD_CPUTIME_ID);
-    while (now_ns() < end) {
+    while (now_ns() < end || dn_load_acquire_u32(pair.bell) % 2 < sleeps) {
         (void) turn(&pair, &wait);
     }
     const uint64_t cost = (clock_ns(CLOCK_THREAD_CPUTIME_ID) - began) / 1000000;
     /* Who is not to sleep has never been about to. */
-    assert_int_equal(dn_load_acquire_u32(pair.bell) % 2, DN_WAIT_AUTO == policy || DN_WAIT_SLEEP == policy);
+    assert_int_equal(dn_load_acquire_u32(pair.bell) % 2, sleeps);
     forest_close(&pair.forest);
     return cost;
 }
 
+/** The least of some waits, until one costs little: a virtual machine may count time that it did not have. */
+static uint64_t least_cost_ms(dn_wait_policy_t policy)
+{
+    uint64_t least = cost_ms(policy);
+
+    for (int again = 0; again < TRIES && LITTLE_MS < least; again++) {
+        const uint64_t cost = cost_ms(policy);
+        least = cost < least ? cost : least;
+    }
+    return least;
+}
+
 static void each_policy_costs_what_it_says(void **state)
 {
-    const uint64_t asleep = cost_ms(DN_WAIT_AUTO);
-    const uint64_t soon = cost_ms(DN_WAIT_SLEEP);
-
-    assert_in_range(asleep, 0, 30);
-    assert_in_range(soon, 0, 30);
+    assert_in_range(least_cost_ms(DN_WAIT_AUTO), 0, LITTLE_MS);
+    assert_in_range(least_cost_ms(DN_WAIT_SLEEP), 0, LITTLE_MS);
     (void) cost_ms(DN_WAIT_YIELD);
     (void) cost_ms(DN_WAIT_SPIN);
 }
@@ -362,10 +380,11 @@ static void *go_along_the_edge(void *arg)
     return NULL;
 }
 
-/** A sleeper on the edge, each round with a sleep that would be of a second: a ring that is missed would show. */
+/** A sleeper on the edge, each round with a sleep that would be of half a minute: a ring that is missed would show. The machine does not
+ * stop the other thread for so long. */
 static void no_ring_is_missed(void **state)
 {
-    const struct timespec second = {.tv_sec = 1};
+    struct timespec pause = {.tv_sec = 30};
     uint64_t missed = 0;
     pthread_t thread;
     void *word;
@@ -389,7 +408,9 @@ static void no_ring_is_missed(void **state)
             if (0 == odd || odd != dn_load_acquire_u32(pair.bell)) {
                 odd = dn_bell_set(pair.bell);
                 (void) dn_bell_fence_all();
-            } else if (!dn_bell_sleep(pair.bell, odd, &second)) {
+            } else if (!dn_bell_sleep(pair.bell, odd, &pause)) {
+                /* One is enough to fail: the others are not to take as long. */
+                pause = (struct timespec){.tv_nsec = 1000000};
                 missed++;
             }
         }
