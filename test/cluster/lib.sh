@@ -99,7 +99,7 @@ start_host() { # NUMBER
     unshare --mount --net --uts --ipc --pid --fork --kill-child --mount-proc \
         bash -c "$host_init" init "$name" "$folder" >"$folder/log" 2>&1 &
     pid=$!
-    wait_until 20 test -e "$folder/up" -o ! -e "/proc/$pid" && [[ -e $folder/up ]] ||
+    wait_until 60 test -e "$folder/up" -o ! -e "/proc/$pid" && [[ -e $folder/up ]] ||
         skip "a host cannot be made here: $(<"$folder/log")"
     echo "$pid" >"$folder/pid"
     ip link add "$name" type veth peer name eth0 netns "$pid" 2>"$folder/log" &&
@@ -217,7 +217,7 @@ check_silence() {
 
 # The daemons on the hosts outlive mpirun by a moment.
 nothing_left() { [[ -z $(new_leftovers) ]]; }
-check_leftovers() { wait_until 5 nothing_left || fail "left behind: $(new_leftovers)"; }
+check_leftovers() { wait_until 30 nothing_left || fail "left behind: $(new_leftovers)"; }
 
 start_hosts
 use_hosts 2

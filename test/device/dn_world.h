@@ -23,8 +23,7 @@ enum {
     DN_WORLD_WORDS = 16, /**< per process, for the test's own use */
     DN_WORLD_KEYS = 4,
     DN_WORLD_SECONDS = 300, /**< deadline of a process; on a loaded machine some take 60 */
-    DN_WORLD_SILENT_S =
-        3, /**< time limit where a loss is waited for: a machine may stop a process for a second */
+    DN_WORLD_SILENT_S = 3,  /**< time limit where a loss is waited for; a stop of a second is none */
     DN_WORLD_CHAN = 8,      /**< DN_CHAN_USER */
     DN_WORLD_SETTINGS = 512 /**< bytes of a variant's settings */
 };

@@ -21,7 +21,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-enum { FIRST = 10, LONGEST_S = 30, PATH = 4096 };
+enum { FIRST = 10, LONGEST_S = 90, PATH = 4096 };
 
 static void mark(const char *folder, int rank, const char *what)
 {

@@ -10,7 +10,7 @@
 #                  others show what Open MPI itself does
 #   TRANSPORT      ob1 (default): pml/ob1 over these BTLs; pml: pml/dimmnet; mtl: pml/cm over mtl/uzura
 #   SEED           to replay a test; otherwise a new one is chosen and printed
-#   LIMIT          seconds after which a run counts as hanging (default 60)
+#   LIMIT          seconds after which a run counts as hanging (default 150)
 #   MPI_ARGS       further words for every mpirun
 #   KEEP           not empty: the scratch folder stays
 #
@@ -29,7 +29,7 @@ bin=${abs_builddir:-$PWD}
 MPIRUN=${MPIRUN:-mpirun.openmpi}
 BTL=${BTL:-self,dimmnet}
 TRANSPORT=${TRANSPORT:-ob1}
-LIMIT=${LIMIT:-60}
+LIMIT=${LIMIT:-150}
 SEED=${SEED:-$((RANDOM * 32768 + RANDOM))}
 
 if [[ $(id -u) -eq 0 ]]; then

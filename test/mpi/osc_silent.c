@@ -51,7 +51,7 @@ int main(int argc, char **argv)
         stop();
     }
     /* Until both know. */
-    while (verify_seconds() < end + 1) {
+    while (verify_seconds() < end + 2) {
         (void) MPI_Win_sync(win);
         verify_sleep_ms(20);
     }

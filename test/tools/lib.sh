@@ -6,7 +6,7 @@
 #   TOOLS    folder of dimmnet_info and dimmnet_perf
 #   DEVICES  devices of this build, separated by spaces
 #   PROFILES folder of the profiles that are emulated
-#   LIMIT    seconds after which a program counts as hanging (default 60)
+#   LIMIT    seconds after which a program counts as hanging (default 150)
 #
 # shellcheck shell=bash
 
@@ -17,7 +17,7 @@ ulimit -c 0
 test_name=$(basename "$0")
 TOOLS=${TOOLS:?name the folder of the programs}
 DEVICES=${DEVICES:-shm}
-LIMIT=${LIMIT:-60}
+LIMIT=${LIMIT:-150}
 scratch=$(mktemp -d) || exit 2
 background=()
 trap 'end_background; rm -rf "$scratch"' EXIT
