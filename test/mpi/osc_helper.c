@@ -171,14 +171,17 @@ int main(int argc, char **argv)
         flags[r] = 0;
     }
     MPI_Barrier(MPI_COMM_WORLD);
-    const int before = threads();
     MPI_Win_create(memory, bytes, sizeof(*memory), MPI_INFO_NULL, MPI_COMM_WORLD, &win);
-    verify_that(1 + before == threads(), "there is no thread that helps");
     for (uint64_t round = 1; round <= times; round++) {
         play(round, message);
     }
+    const int helped = threads();
     MPI_Win_free(&win);
-    verify_that(before == threads(), "the thread that helped is still there");
+    /* The kernel shows a thread for a moment after pthread_join(). */
+    const double end = verify_seconds() + PATIENCE_S;
+    while (helped <= threads()) {
+        verify_that(end > verify_seconds(), "there was no thread that helps, or it is still there");
+    }
     MPI_Win_free(&flags_win);
     verify_guard_free(memory, (size_t) bytes, 0, "memory of a window");
     verify_guard_free(message, LONG_BYTES, 0, "a message");

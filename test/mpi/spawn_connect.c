@@ -23,7 +23,7 @@
 #include <unistd.h>
 
 /** Longest wait for the other job's port name. */
-#define WAIT_SECONDS 30
+#define WAIT_SECONDS 90
 
 static const size_t sizes[] = {0, 1, 40, 64, 4000, 5000, 40000, 70000, 1 << 20, 5 << 20};
 #define SIZES (sizeof(sizes) / sizeof(sizes[0]))
