@@ -223,7 +223,7 @@ static void a_stale_key_spoils_nothing(dn_world_t *world)
 /** Nobody progresses in rank 1 for several time limits, yet rank 0 keeps it. */
 static void a_peer_that_computes_is_kept(dn_world_t *world)
 {
-    const struct timespec work = {3 * DN_WORLD_SILENT_S, 0};
+    const struct timespec work = {2 * DN_WORLD_SILENT_S + 1, 0};
 
     world->config.timeout_s = DN_WORLD_SILENT_S;
     dn_world_listen(world, dn_world_hear);
