@@ -12,8 +12,8 @@ fuzz_cost() {
     fuzz_dn_address | fuzz_dn_greet) echo 3 ;;
     fuzz_dn_profile | fuzz_dn_rma) echo 6 ;;
     fuzz_dn_ship) echo 8 ;;
-    fuzz_dn_core | fuzz_dn_tag) echo 20 ;;
-    fuzz_dn_prog) echo 40 ;;
+    fuzz_dn_core) echo 20 ;;
+    fuzz_dn_prog | fuzz_dn_tag) echo 40 ;;
     fuzz_dn_ipnuma | fuzz_dn_ofi | fuzz_dn_shm) echo 100 ;;
     *) echo 10 ;;
     esac
