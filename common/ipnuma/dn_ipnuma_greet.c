@@ -382,6 +382,10 @@ static void dn_ipnuma_proved(dn_ipnuma_t *ipnuma, const dn_ipnuma_proof_datagram
         dn_ipnuma_link_word(&pc->link, 0, now);
         dn_ipnuma_link_send(&pc->link, now);
     }
+    if (ipnuma->closing) {
+        /* The CHALLENGE was said before this port began to close. dn_ipnuma_close() may have told all others. */
+        dn_ipnuma_leave(pc, DN_TLP_CLOSE);
+    }
 }
 
 /* Datagrams that come */

@@ -129,6 +129,7 @@ typedef struct dn_ipnuma_pc {
     uint64_t applied;       /**< link.applied at the last look */
     uint64_t applied_at;    /**< since when `applied` has not changed, while bytes were on their way */
     int silent; /**< the other process was silent for too long, or takes nothing: it is about to be given up */
+    int closes;             /**< this process has said CLOSE */
     int one_by_one; /**< the kernel does not send rows of datagrams on this path */
 
     uint64_t credit_at; /**< when this process last asked for credit */

@@ -73,7 +73,8 @@ static dn_ipnuma_peer_t *dn_ipnuma_make_peer(dn_ipnuma_t *ipnuma, dn_ipnuma_pc_t
 
 void dn_ipnuma_make_ready(dn_ipnuma_t *ipnuma, dn_ipnuma_peer_t *peer)
 {
-    if (!peer->queued && DN_IPNUMA_STRANGER != peer->owner && NULL != peer->first) {
+    /* Messages of a stranger, and of a peer that is being freed, wait for the peer that the port comes to know. */
+    if (!peer->queued && DN_IPNUMA_KNOWN == peer->owner && NULL != peer->first) {
         peer->queued = 1;
         dn_fifo_push(&ipnuma->ready, &peer->ready);
         ipnuma->nready++;
@@ -327,11 +328,12 @@ dn_status_t dn_ipnuma_connect(dn_iface_t *iface, const dn_peer_base_t *id, const
 
 void dn_ipnuma_leave(dn_ipnuma_pc_t *pc, enum dn_tlp_message what)
 {
-    if (NULL == pc || DN_IPNUMA_DEAD == pc->state || (!pc->joins && DN_TLP_LEAVE == what)) {
+    if (NULL == pc || DN_IPNUMA_DEAD == pc->state || pc->closes || (!pc->joins && DN_TLP_LEAVE == what)) {
         return;
     }
     (void) dn_ipnuma_say(pc, what);
     pc->joins = 0;
+    pc->closes = DN_TLP_CLOSE == what;
     dn_ipnuma_link_send(&pc->link, dn_clock_ns());
     dn_ipnuma_service_call(pc->ipnuma);
 }

@@ -1,0 +1,192 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The dimmnet authors
+ */
+/** @file
+ * What comes while a port closes: a process that joins is not called wrong, a process that has just opened its connection is told of the
+ * end, and messages for a peer that is being freed wait for nobody.
+ */
+#include "dn_config.h"
+
+#include "dn_unit.h"
+
+#include <sched.h>
+
+#include "dn_port.h"
+#include "ipnuma/dn_ipnuma_int.h"
+
+/** Limit of a wait. */
+#define LIMIT_NS UINT64_C(30000000000)
+
+static dn_port_t *port[2];
+
+static dn_ipnuma_t *device_of(int i)
+{
+    return (dn_ipnuma_t *) port[i]->ifaces;
+}
+
+/** The connection of a port with the other one, as that port has it; NULL: none. Needs the lock. */
+static dn_ipnuma_pc_t *pc_of(int i)
+{
+    return dn_ipnuma_pc_of(device_of(i), device_of(!i)->where.nonce);
+}
+
+static void ignore(dn_peer_t *src, unsigned tag, const void *data, size_t len, void *arg)
+{
+    (void) src;
+    (void) tag;
+    (void) data;
+    (void) len;
+    (void) arg;
+}
+
+static void open_both(void)
+{
+    for (int i = 0; i < 2; i++) {
+        const dn_job_t job = {.key = {"a key of 16 byte"}, .pid = (uint32_t) i, .size = 2};
+        assert_int_equal(dn_open("ipnuma:lo", &job, NULL, &port[i]), DN_OK);
+        assert_int_equal(dn_handler_set(port[i], DN_CHAN_USER, ignore, NULL), DN_OK);
+    }
+}
+
+static void close_both(void)
+{
+    dn_close(port[1]);
+    dn_close(port[0]);
+}
+
+static void set_closing(int i)
+{
+    dn_ipnuma_lock(device_of(i));
+    device_of(i)->closing = 1;
+    dn_ipnuma_unlock(device_of(i));
+}
+
+/** State of a port's connection with the other one. */
+static enum dn_ipnuma_pc_state state_of(int i)
+{
+    dn_ipnuma_lock(device_of(i));
+    const dn_ipnuma_pc_t *pc = pc_of(i);
+    const enum dn_ipnuma_pc_state state = NULL == pc ? DN_IPNUMA_GREETS : pc->state;
+    dn_ipnuma_unlock(device_of(i));
+    return state;
+}
+
+/** Have port 0 look until the connection of a port has some state, or the limit passes. */
+static void progress_until(int i, enum dn_ipnuma_pc_state state)
+{
+    const uint64_t until = dn_clock_ns() + LIMIT_NS;
+
+    while (state != state_of(i) && dn_clock_ns() < until) {
+        dn_progress(port[0]);
+        sched_yield();
+    }
+    assert_int_equal(state_of(i), state);
+}
+
+/** Wait until both sides have opened the connection. */
+static void await_open(void)
+{
+    progress_until(0, DN_IPNUMA_OPEN);
+    progress_until(1, DN_IPNUMA_OPEN);
+}
+
+/** Port 1 has a peer that has not joined. It closes, and the peer joins and sends before it is released. */
+static void a_late_sender_is_not_called_wrong(void **state)
+{
+    dn_status_t status;
+
+    (void) state;
+    open_both();
+    (void) dn_unit_connect(port[1], port[0]);
+    await_open();
+    set_closing(1);
+    dn_peer_t *peer = dn_unit_connect(port[0], port[1]);
+    while (DN_ERR_AGAIN == (status = dn_botf(peer, DN_CHAN_USER, 0, NULL, 0, NULL, 0))) {
+        dn_progress(port[0]);
+    }
+    assert_int_equal(status, DN_OK);
+    /* A sentence about a wrong peer would end this program. */
+    while (DN_INPROGRESS == (status = dn_fence(peer))) {
+        dn_progress(port[0]);
+    }
+    assert_int_equal(status, DN_OK);
+    assert_int_equal(state_of(1), DN_IPNUMA_OPEN);
+    close_both();
+}
+
+/** Port 1 begins to close between its CHALLENGE and the PROOF. */
+static void who_opens_late_is_told_of_the_end(void **state)
+{
+    uint8_t address[DN_ADDRESS_MAX];
+    size_t len = sizeof(address);
+    dn_peer_t *peer = NULL;
+
+    (void) state;
+    open_both();
+    assert_int_equal(dn_address(port[1], address, &len), DN_OK);
+    /* The thread of port 1 reads nothing meanwhile. */
+    dn_ipnuma_lock(device_of(1));
+    assert_int_equal(dn_connect(port[0], address, len, &peer), DN_OK);
+    while (0 == device_of(1)->napplicants) {
+        (void) dn_ipnuma_socket_receive(device_of(1));
+        sched_yield();
+    }
+    device_of(1)->closing = 1;
+    dn_ipnuma_unlock(device_of(1));
+    progress_until(0, DN_IPNUMA_DEAD);
+    close_both();
+}
+
+/** The connections open, and are told of the end once: dn_close() has not to wait for an answer to a second CLOSE. */
+static void the_end_is_told_once(void **state)
+{
+    (void) state;
+    open_both();
+    (void) dn_unit_connect(port[0], port[1]);
+    await_open();
+    dn_ipnuma_lock(device_of(1));
+    dn_ipnuma_pc_t *pc = pc_of(1);
+    dn_ipnuma_leave(pc, DN_TLP_CLOSE);
+    const uint64_t end = pc->link.end;
+    dn_ipnuma_leave(pc, DN_TLP_CLOSE);
+    dn_ipnuma_leave(pc, DN_TLP_LEAVE);
+    assert_int_equal(pc->link.end, end);
+    dn_ipnuma_unlock(device_of(1));
+    close_both();
+}
+
+/** A message that comes while a peer is being freed is not handed to a handler as the peer's. */
+static void a_peer_that_goes_is_not_queued(void **state)
+{
+    (void) state;
+    open_both();
+    dn_peer_t *peer = dn_unit_connect(port[0], port[1]);
+    dn_peer_base_t *going = (dn_peer_base_t *) dn_unit_connect(port[1], port[0]);
+    await_open();
+    dn_ipnuma_lock(device_of(1));
+    dn_ipnuma_peer_turn((dn_ipnuma_peer_t *) going, DN_IPNUMA_GOING);
+    dn_ipnuma_unlock(device_of(1));
+    assert_int_equal(dn_botf(peer, DN_CHAN_USER, 0, NULL, 0, NULL, 0), DN_OK);
+    while (DN_INPROGRESS == dn_fence(peer)) {
+        dn_progress(port[0]);
+    }
+    dn_ipnuma_lock(device_of(1));
+    assert_non_null(((dn_ipnuma_peer_t *) going)->first);
+    assert_int_equal(((dn_ipnuma_peer_t *) going)->queued, 0);
+    assert_int_equal(device_of(1)->nready, 0);
+    dn_ipnuma_unlock(device_of(1));
+    close_both();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_late_sender_is_not_called_wrong),
+        cmocka_unit_test(who_opens_late_is_told_of_the_end),
+        cmocka_unit_test(the_end_is_told_once),
+        cmocka_unit_test(a_peer_that_goes_is_not_queued),
+    };
+
+    return cmocka_run_group_tests(tests, dn_unit_setup, NULL);
+}
