@@ -103,6 +103,10 @@ int dn_ipnuma_turn(dn_ipnuma_t *ipnuma)
         dn_ipnuma_attend_all(ipnuma, 0 == n || ipnuma->service.reads, now);
     }
     ipnuma->turned_at = now;
+    if (0 != n) {
+        /* Whoever reads rings: another thread of the program may sleep until something comes that this thread has taken. */
+        dn_bell_touch(ipnuma->bell);
+    }
     if (ipnuma->unmet && !ipnuma->service.reads && !ipnuma->closing) {
         dn_ipnuma_meet(ipnuma);
     }
@@ -379,9 +383,6 @@ static int dn_ipnuma_serve_turn(dn_ipnuma_t *ipnuma)
     ipnuma->service.reads = 1;
     const int got = dn_ipnuma_turn(ipnuma);
     ipnuma->service.reads = 0;
-    if (0 != got) {
-        dn_bell_touch(ipnuma->bell);
-    }
     return got;
 }
 

@@ -1,0 +1,63 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The dimmnet authors
+ */
+/** @file
+ * A thread of the program that reads what has come rings the bell of its process: another thread may sleep until that comes.
+ */
+#include "dn_config.h"
+
+#include "dn_unit.h"
+
+#include <sched.h>
+
+#include "dn_port.h"
+#include "ipnuma/dn_ipnuma_int.h"
+
+static dn_port_t *port[2];
+
+static dn_ipnuma_t *device_of(int i)
+{
+    return (dn_ipnuma_t *) port[i]->ifaces;
+}
+
+static void reading_rings(void **state)
+{
+    uint64_t off = 0;
+    void *word = NULL;
+
+    (void) state;
+    for (int i = 0; i < 2; i++) {
+        const dn_job_t job = {.key = {"a key of 16 byte"}, .pid = (uint32_t) i, .size = 2};
+        assert_int_equal(dn_open("ipnuma:lo", &job, NULL, &port[i]), DN_OK);
+    }
+    assert_int_equal(dn_llcm_alloc(port[1], sizeof(uint64_t), &off, &word), DN_OK);
+    dn_peer_t *peer = dn_unit_connect(port[0], port[1]);
+    while (DN_INPROGRESS == dn_fence(peer)) {
+        dn_progress(port[0]);
+        dn_progress(port[1]);
+    }
+    /* The thread of port 1 reads nothing meanwhile. */
+    dn_ipnuma_lock(device_of(1));
+    assert_ptr_equal(device_of(1)->bell, dn_bell(port[1]));
+    const uint32_t odd = dn_bell_set(device_of(1)->bell);
+    assert_int_equal(odd % 2, 1);
+    assert_int_equal(dn_aotf(peer, off, 1, sizeof(uint64_t)), DN_OK);
+    while (1 != dn_load_acquire((const uint64_t *) word)) {
+        /* The sender sends again what is lost. */
+        dn_progress(port[0]);
+        (void) dn_ipnuma_turn(device_of(1));
+        sched_yield();
+    }
+    assert_int_equal(dn_load_acquire_u32(device_of(1)->bell), odd + 1);
+    dn_ipnuma_unlock(device_of(1));
+    dn_close(port[1]);
+    dn_close(port[0]);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(reading_rings)};
+
+    return cmocka_run_group_tests(tests, dn_unit_setup, NULL);
+}
