@@ -65,6 +65,24 @@ int dn_thread_start(pthread_t *thread, void *(*run)(void *), void *argument)
     return failed;
 }
 
+int dn_thread_leave_core(void)
+{
+    cpu_set_t allowed, others;
+    const int core = sched_getcpu();
+
+    if (0 > core || CPU_SETSIZE <= core || 0 != sched_getaffinity(0, sizeof(allowed), &allowed)) {
+        return 0;
+    }
+    others = allowed;
+    CPU_CLR((size_t) core, &others);
+    if (0 == CPU_COUNT(&others) || 0 != sched_setaffinity(0, sizeof(others), &others)) {
+        return 0;
+    }
+    /* The thread stays where it is now as long as the kernel sees no reason to move it. */
+    (void) sched_setaffinity(0, sizeof(allowed), &allowed);
+    return 1;
+}
+
 static void dn_awake_go(dn_awake_t *awake, int first)
 {
     if (0 > awake->first || first == awake->first) {
@@ -126,6 +144,7 @@ uint64_t dn_awake_end(dn_awake_t *awake, uint64_t now)
     } else if (DN_AWAKE_ON_NS <= now - awake->came) {
         awake->vain += DN_AWAKE_VAIN > awake->vain;
         awake->left_out = (1u << awake->vain) - 1;
+        (void) dn_thread_leave_core();
     }
     awake->spare_ns = span < awake->spare_ns ? awake->spare_ns - span : 0;
     return 0 == awake->spare_ns ? DN_AWAKE_OFF_NS : 0;

@@ -24,13 +24,16 @@ int dn_thread_has_others(void);
  */
 int dn_thread_start(pthread_t *thread, void *(*run)(void *), void *argument);
 
+/** Have the calling thread go on on another core of those where it may run. @return 0: there is none, and nothing has changed. */
+int dn_thread_leave_core(void);
+
 /**
  * A thread that serves other processes in the place of a card. It may share a core with the program. All zero at first.
  *
  * The thread runs ahead of programs when a request comes. After a request it looks on: it stays awake, and looks for the next request of a
  * row. It does so only where the request has come soon after another one: a program that gets a message now and then does not pay for
- * looks in vain. Where it looks on in vain, it does so less and less often: the sender itself may have lost its core to the thread. After
- * some time the thread sleeps in any case.
+ * looks in vain. Where it looks on in vain, the sender itself may have lost its core to the thread: the thread goes to another core, and it
+ * looks on less and less often. After some time the thread sleeps in any case.
  */
 typedef struct dn_awake {
     int first;         /**< 1: it runs ahead of programs; 0: not now; -1: it may not */

@@ -10,6 +10,8 @@
 
 #include "dn_unit.h"
 
+#include <sched.h>
+
 #include "base/dn_thread.h"
 
 enum { US = 1000, MS = 1000 * US };
@@ -109,6 +111,29 @@ static void it_sleeps_after_some_time_whatever_comes(void **state)
     assert_in_range(look_on(&awake, 1000000, 10 * US), MS, 2 * MS);
 }
 
+/** A thread that leaves its core may run where it could run before. */
+static void it_leaves_a_core_if_there_is_another(void **state)
+{
+    cpu_set_t before, after, one;
+    int core = 0;
+
+    (void) state;
+    assert_int_equal(sched_getaffinity(0, sizeof(before), &before), 0);
+    assert_int_equal(dn_thread_leave_core(), 1 < CPU_COUNT(&before));
+    assert_int_equal(sched_getaffinity(0, sizeof(after), &after), 0);
+    assert_true(CPU_EQUAL(&before, &after));
+    while (!CPU_ISSET((size_t) core, &before)) {
+        core++;
+    }
+    CPU_ZERO(&one);
+    CPU_SET((size_t) core, &one);
+    assert_int_equal(sched_setaffinity(0, sizeof(one), &one), 0);
+    assert_int_equal(dn_thread_leave_core(), 0);
+    assert_int_equal(sched_getaffinity(0, sizeof(after), &after), 0);
+    assert_true(CPU_EQUAL(&one, &after));
+    assert_int_equal(sched_setaffinity(0, sizeof(before), &before), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -116,6 +141,7 @@ int main(void)
         cmocka_unit_test(a_row_of_requests_finds_it_awake),
         cmocka_unit_test(it_gives_up_what_is_in_vain),
         cmocka_unit_test(it_sleeps_after_some_time_whatever_comes),
+        cmocka_unit_test(it_leaves_a_core_if_there_is_another),
     };
 
     return cmocka_run_group_tests(tests, dn_unit_setup, NULL);
