@@ -84,7 +84,7 @@ static void dn_ipnuma_say_hello(dn_ipnuma_pc_t *pc)
 
     memcpy(datagram.hello.random, pc->greet.ours.random, sizeof(datagram.hello.random));
     dn_auth_mac(&pc->greet.root, &datagram, DN_IPNUMA_SIGNED, datagram.hello.mac);
-    (void) dn_ipnuma_socket_send(ipnuma, &pc->where, &datagram, sizeof(datagram));
+    (void) dn_ipnuma_socket_send(ipnuma, &pc->where, pc->fd, &datagram, sizeof(datagram));
 }
 
 static void dn_ipnuma_say_proof(const dn_ipnuma_pc_t *pc)
@@ -92,7 +92,7 @@ static void dn_ipnuma_say_proof(const dn_ipnuma_pc_t *pc)
     dn_ipnuma_proof_datagram_t datagram = {.head = {.token = pc->link.token, .kind = DN_IPNUMA_PROOF}};
 
     dn_auth_prove(&pc->greet.pair, DN_AUTH_OPENER, NULL, 0, datagram.proof.mac);
-    (void) dn_ipnuma_socket_send(pc->ipnuma, &pc->where, &datagram, sizeof(datagram));
+    (void) dn_ipnuma_socket_send(pc->ipnuma, &pc->where, pc->fd, &datagram, sizeof(datagram));
 }
 
 void dn_ipnuma_greet(dn_ipnuma_pc_t *pc, uint64_t now)
@@ -187,7 +187,7 @@ static void dn_ipnuma_challenge(const dn_ipnuma_t *ipnuma, const dn_ipnuma_appli
     const dn_ipnuma_challenge_datagram_t datagram = {
         .head = {.token = applicant->theirs, .kind = DN_IPNUMA_CHALLENGE}, .challenge = applicant->challenge};
 
-    (void) dn_ipnuma_socket_send(ipnuma, &applicant->where, &datagram, sizeof(datagram));
+    (void) dn_ipnuma_socket_send(ipnuma, &applicant->where, -1, &datagram, sizeof(datagram));
 }
 
 /** Handle a genuine HELLO: a process with the key of a group that is let in has made it at some time. */

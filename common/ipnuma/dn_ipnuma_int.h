@@ -55,6 +55,8 @@
 #define DN_IPNUMA_BUCKETS       1024u
 /** Slots for datagrams that come: one system call fills at most so many slots. */
 #define DN_IPNUMA_BATCH 16u
+/** Most paths of a port that have a socket of their own. */
+#define DN_IPNUMA_CONNECTED 128u
 /** Most characters of the name of an interface, or of an address, with the end of the text. */
 #define DN_IPNUMA_NAME 64u
 /** Most log lines that wait until the lock is let go. */
@@ -122,14 +124,15 @@ typedef struct dn_ipnuma_pc {
     uint32_t pid;
     dn_pgid_t pgid;
     uint32_t page;          /**< page of the page region where the LLCM of the other process begins */
+    int fd;                 /**< sends to the other process, and receives nothing; -1: the port's socket sends */
     int pidfd;              /**< of the other process, if it is on this host; else -1; or DN_PROCESS_ENDED */
     dn_ipnuma_peer_t *peer; /**< NULL: the other process is no peer now */
     int joined;             /**< the other process has said JOIN, and not LEAVE since */
     int joins;              /**< this process has said JOIN, and not LEAVE since */
+    int closes;             /**< this process has said CLOSE */
     uint64_t applied;       /**< link.applied at the last look */
     uint64_t applied_at;    /**< since when `applied` has not changed, while bytes were on their way */
     int silent; /**< the other process was silent for too long, or takes nothing: it is about to be given up */
-    int closes;             /**< this process has said CLOSE */
     int one_by_one; /**< the kernel does not send rows of datagrams on this path */
 
     uint64_t credit_at; /**< when this process last asked for credit */
@@ -251,7 +254,9 @@ enum dn_ipnuma_service_state {
 struct dn_ipnuma {
     dn_iface_t iface;
     pthread_mutex_t lock;
-    int fd;
+    int fd;             /**< receives all that comes, and sends where a path has no socket of its own */
+    uint32_t connected; /**< paths that have a socket of their own */
+    uint16_t sends_by;  /**< UDP port of these sockets; 0: not known yet */
     int cuts_rows; /**< not 0: the kernel cuts a row into datagrams */
     dn_auth_mode_t auth;
     uint8_t *cipher; /**< DN_AUTH_ENCRYPTED: dn_ipnuma_link_terms_t::cipher of all connections */
@@ -351,11 +356,24 @@ void dn_ipnuma_share_llcm(dn_ipnuma_t *ipnuma);
  * loopback. */
 dn_status_t dn_ipnuma_socket_open(dn_ipnuma_t *ipnuma, const char *argument);
 void dn_ipnuma_socket_close(dn_ipnuma_t *ipnuma);
-/** Most bytes of a datagram that the path to a process takes whole, as far as the kernel knows. */
-uint32_t dn_ipnuma_socket_mtu(const dn_ipnuma_where_t *where);
-/** Send a datagram, which may be lost. @return 0: this process has no room for it now. */
-int dn_ipnuma_socket_send(const dn_ipnuma_t *ipnuma, const dn_ipnuma_where_t *where, const void *bytes,
-                          size_t len);
+/**
+ * Make a socket that sends to one process: the kernel keeps the route there, and does not look for it for each datagram.
+ *
+ * All these sockets of a port send by one UDP port, and not by the one where the port receives: the kernel would hand them what is for the
+ * port. Processes do not look where a datagram comes from.
+ *
+ * @return -1: the port has DN_IPNUMA_CONNECTED of them, or the kernel gives none. Then the port's own socket sends. Nothing is logged.
+ */
+int dn_ipnuma_socket_connect(dn_ipnuma_t *ipnuma, const dn_ipnuma_where_t *where);
+/** Close such a socket. -1: there is none. */
+void dn_ipnuma_socket_disconnect(dn_ipnuma_t *ipnuma, int fd);
+/** Most bytes of a datagram that the path to a process takes whole, as far as the kernel knows.
+ * @param[in] fd  From dn_ipnuma_socket_connect(), or -1. */
+uint32_t dn_ipnuma_socket_mtu(const dn_ipnuma_where_t *where, int fd);
+/** Send a datagram, which may be lost. @param[in] fd  A socket that sends only there; -1: the port's own.
+ * @return 0: this process has no room for it now. */
+int dn_ipnuma_socket_send(const dn_ipnuma_t *ipnuma, const dn_ipnuma_where_t *where, int fd,
+                          const void *bytes, size_t len);
 /** Send a row of datagrams: dn_ipnuma_link_ops_t::emit. */
 uint32_t dn_ipnuma_socket_send_row(dn_ipnuma_pc_t *pc, const struct iovec *datagram, uint32_t n);
 /** Take what has come, and give each datagram to dn_ipnuma_arrived(). @return the number of datagrams, a row counted as one: at most

@@ -99,8 +99,9 @@ static uint64_t dn_ipnuma_llcm_pages(const dn_ipnuma_where_t *where, uint64_t *l
 dn_ipnuma_pc_t *dn_ipnuma_pc_open(dn_ipnuma_t *ipnuma, const dn_ipnuma_where_t *where, uint32_t pid,
                                   const dn_pgid_t *pgid, const dn_auth_root_t *root)
 {
+    const int fd = dn_ipnuma_socket_connect(ipnuma, where);
     const dn_ipnuma_link_terms_t terms = {.first = ipnuma->first,
-                                          .datagram = dn_ipnuma_socket_mtu(where),
+                                          .datagram = dn_ipnuma_socket_mtu(where, fd),
                                           .window = where->window,
                                           .ahead = ipnuma->where.window,
                                           .credit = where->credit,
@@ -110,7 +111,7 @@ dn_ipnuma_pc_t *dn_ipnuma_pc_open(dn_ipnuma_t *ipnuma, const dn_ipnuma_where_t *
 
     dn_ipnuma_pc_t *pc = calloc(1, sizeof(*pc));
     if (NULL == pc) {
-        return NULL;
+        goto err_disconnect;
     }
     if (!dn_ipnuma_link_open(&pc->link, &dn_ipnuma_pc_ops, &terms)) {
         goto err_free;
@@ -123,6 +124,7 @@ dn_ipnuma_pc_t *dn_ipnuma_pc_open(dn_ipnuma_t *ipnuma, const dn_ipnuma_where_t *
         goto err_id;
     }
     pc->ipnuma = ipnuma;
+    pc->fd = fd;
     pc->where = *where;
     pc->pid = pid;
     pc->pgid = *pgid;
@@ -153,6 +155,8 @@ err_id:
     dn_ipnuma_link_close(&pc->link);
 err_free:
     free(pc);
+err_disconnect:
+    dn_ipnuma_socket_disconnect(ipnuma, fd);
     return NULL;
 }
 
@@ -182,6 +186,7 @@ void dn_ipnuma_pc_free(dn_ipnuma_pc_t *pc)
     (void) dn_ipnuma_llcm_pages(&pc->where, &len);
     dn_ipnuma_map_remove(&ipnuma->map, pc->page, len);
     dn_ipnuma_pc_id_free(ipnuma, pc->id);
+    dn_ipnuma_socket_disconnect(ipnuma, pc->fd);
     if (0 <= pc->pidfd) {
         close(pc->pidfd);
     }

@@ -87,6 +87,17 @@ static void dn_ipnuma_slots_open(dn_ipnuma_slots_t *slots)
     }
 }
 
+/** Set a socket up to send. */
+static void dn_ipnuma_socket_dress(int fd)
+{
+    const int wanted = DN_IPNUMA_RECEIVE;
+    const int cuts = IP_PMTUDISC_DONT;
+
+    (void) setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &wanted, sizeof(wanted));
+    /* Routers of a path that becomes narrower are to cut datagrams into fragments. By default they drop them, and may not report it. */
+    (void) setsockopt(fd, IPPROTO_IP, IP_MTU_DISCOVER, &cuts, sizeof(cuts));
+}
+
 dn_status_t dn_ipnuma_socket_open(dn_ipnuma_t *ipnuma, const char *argument)
 {
     const int wanted = DN_IPNUMA_RECEIVE;
@@ -119,7 +130,7 @@ dn_status_t dn_ipnuma_socket_open(dn_ipnuma_t *ipnuma, const char *argument)
     if (0 != setsockopt(ipnuma->fd, SOL_SOCKET, SO_RCVBUFFORCE, &wanted, sizeof(wanted))) {
         (void) setsockopt(ipnuma->fd, SOL_SOCKET, SO_RCVBUF, &wanted, sizeof(wanted));
     }
-    (void) setsockopt(ipnuma->fd, SOL_SOCKET, SO_SNDBUF, &wanted, sizeof(wanted));
+    dn_ipnuma_socket_dress(ipnuma->fd);
     /* Have the kernel hand over datagrams together that come together. A kernel that cannot do so hands over each alone. */
     const int together = 1;
     (void) setsockopt(ipnuma->fd, IPPROTO_UDP, UDP_GRO, &together, sizeof(together));
@@ -127,9 +138,6 @@ dn_status_t dn_ipnuma_socket_open(dn_ipnuma_t *ipnuma, const char *argument)
     int cut = 0;
     socklen_t cut_len = sizeof(cut);
     ipnuma->cuts_rows = 0 == getsockopt(ipnuma->fd, IPPROTO_UDP, UDP_SEGMENT, &cut, &cut_len);
-    /* Routers of a path that becomes narrower are to cut datagrams into fragments. By default they drop them, and may not report it. */
-    const int cuts = IP_PMTUDISC_DONT;
-    (void) setsockopt(ipnuma->fd, IPPROTO_IP, IP_MTU_DISCOVER, &cuts, sizeof(cuts));
     if (0 != getsockopt(ipnuma->fd, SOL_SOCKET, SO_RCVBUF, &got, &len) || 0 >= got) {
         got = 1 << 17;
     }
@@ -153,23 +161,83 @@ void dn_ipnuma_socket_close(dn_ipnuma_t *ipnuma)
     free(ipnuma->slots);
 }
 
-uint32_t dn_ipnuma_socket_mtu(const dn_ipnuma_where_t *where)
+/** Bind a socket to the address and the UDP port by which the port's other sockets of this kind send, and connect it. @return 0: the kernel
+ * refuses. */
+static int dn_ipnuma_socket_join_path(dn_ipnuma_t *ipnuma, const dn_ipnuma_where_t *where, int fd)
 {
-    const struct sockaddr_in name = dn_ipnuma_name(where->ip, where->port);
-    int mtu = 0;
-    socklen_t len = sizeof(mtu);
-    const int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    const struct sockaddr_in to = dn_ipnuma_name(where->ip, where->port);
+    struct sockaddr_in from = dn_ipnuma_name(ipnuma->where.ip, ipnuma->sends_by);
+    socklen_t len = sizeof(from);
+    const int shares = 1, least = 1;
 
-    /* The kernel tells the MTU of the path of a connected socket. Nothing is sent. */
-    if (0 > fd || 0 != connect(fd, (const struct sockaddr *) &name, sizeof(name))
-        || 0 != getsockopt(fd, IPPROTO_IP, IP_MTU, &mtu, &len) || 0 > mtu) {
-        mtu = 0;
+    dn_ipnuma_socket_dress(fd);
+    (void) setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &least, sizeof(least));
+    if (0 != setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &shares, sizeof(shares))
+        || 0 != bind(fd, (const struct sockaddr *) &from, sizeof(from))
+        || 0 != getsockname(fd, (struct sockaddr *) &from, &len)
+        || 0 != connect(fd, (const struct sockaddr *) &to, sizeof(to))) {
+        return 0;
     }
+    ipnuma->sends_by = ntohs(from.sin_port);
+    return 1;
+}
+
+int dn_ipnuma_socket_connect(dn_ipnuma_t *ipnuma, const dn_ipnuma_where_t *where)
+{
+    const int fd = DN_IPNUMA_CONNECTED <= ipnuma->connected
+                       ? -1
+                       : socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+    if (0 > fd) {
+        return -1;
+    }
+    if (!dn_ipnuma_socket_join_path(ipnuma, where, fd)) {
+        close(fd);
+        return -1;
+    }
+    ipnuma->connected++;
+    return fd;
+}
+
+void dn_ipnuma_socket_disconnect(dn_ipnuma_t *ipnuma, int fd)
+{
     if (0 <= fd) {
         close(fd);
+        ipnuma->connected--;
+        /* Where none is left, the UDP port is anybody's. */
+        ipnuma->sends_by = 0 == ipnuma->connected ? 0 : ipnuma->sends_by;
     }
+}
+
+/** The MTU of the path of a connected socket, as far as the kernel knows; 0: it does not tell. */
+static uint32_t dn_ipnuma_socket_path_mtu(int fd)
+{
+    int mtu = 0;
+    socklen_t len = sizeof(mtu);
+
+    return 0 != getsockopt(fd, IPPROTO_IP, IP_MTU, &mtu, &len) || 0 > mtu ? 0 : (uint32_t) mtu;
+}
+
+/** The MTU of the path to a process, by a socket that is connected for the question. Nothing is sent. */
+static uint32_t dn_ipnuma_socket_ask_mtu(const dn_ipnuma_where_t *where)
+{
+    const struct sockaddr_in name = dn_ipnuma_name(where->ip, where->port);
+    const int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+
+    if (0 > fd) {
+        return 0;
+    }
+    const int connected = 0 == connect(fd, (const struct sockaddr *) &name, sizeof(name));
+    const uint32_t mtu = connected ? dn_ipnuma_socket_path_mtu(fd) : 0;
+    close(fd);
+    return mtu;
+}
+
+uint32_t dn_ipnuma_socket_mtu(const dn_ipnuma_where_t *where, int fd)
+{
+    const uint32_t mtu = 0 <= fd ? dn_ipnuma_socket_path_mtu(fd) : dn_ipnuma_socket_ask_mtu(where);
     const uint32_t most = where->datagram < DN_IPNUMA_DATAGRAM ? where->datagram : DN_IPNUMA_DATAGRAM;
-    const uint32_t whole = (uint32_t) mtu < DN_IPNUMA_HEADERS ? 0 : (uint32_t) mtu - DN_IPNUMA_HEADERS;
+    const uint32_t whole = mtu < DN_IPNUMA_HEADERS ? 0 : mtu - DN_IPNUMA_HEADERS;
     const uint32_t datagram = whole < most ? whole : most;
     /* A datagram that is longer than the path takes goes in fragments of IP. */
     return datagram < DN_IPNUMA_DATAGRAM_LEAST ? DN_IPNUMA_DATAGRAM_LEAST : datagram;
@@ -181,15 +249,26 @@ static int dn_ipnuma_socket_is_full(int error)
     return EAGAIN == error || EWOULDBLOCK == error || ENOBUFS == error;
 }
 
-int dn_ipnuma_socket_send(const dn_ipnuma_t *ipnuma, const dn_ipnuma_where_t *where, const void *bytes,
-                          size_t len)
+/** Did a connected socket report that an earlier datagram was answered by ICMP, in place of sending this one? It reports that once. */
+static int dn_ipnuma_socket_was_refused(int fd, ssize_t got)
+{
+    return 0 <= fd && 0 > got && ECONNREFUSED == errno;
+}
+
+int dn_ipnuma_socket_send(const dn_ipnuma_t *ipnuma, const dn_ipnuma_where_t *where, int fd,
+                          const void *bytes, size_t len)
 {
     const struct sockaddr_in name = dn_ipnuma_name(where->ip, where->port);
+    const struct sockaddr *to = 0 <= fd ? NULL : (const struct sockaddr *) &name;
+    const socklen_t to_len = NULL == to ? 0 : sizeof(name);
+    const int by = 0 <= fd ? fd : ipnuma->fd, flags = MSG_DONTWAIT | MSG_NOSIGNAL;
 
+    ssize_t got = sendto(by, bytes, len, flags, to, to_len);
+    if (dn_ipnuma_socket_was_refused(fd, got)) {
+        got = sendto(by, bytes, len, flags, to, to_len);
+    }
     /* A datagram that fails for another reason is lost, and is sent again as such. */
-    return 0 <= sendto(ipnuma->fd, bytes, len, MSG_DONTWAIT | MSG_NOSIGNAL, (const struct sockaddr *) &name,
-                       sizeof(name))
-           || !dn_ipnuma_socket_is_full(errno);
+    return 0 <= got || !dn_ipnuma_socket_is_full(errno);
 }
 
 /** Join datagrams that lie side by side into pieces of memory. @return how many pieces. */
@@ -215,19 +294,24 @@ static int dn_ipnuma_socket_send_whole(const dn_ipnuma_pc_t *pc, const struct io
                                        uint32_t *sent_p)
 {
     struct sockaddr_in name = dn_ipnuma_name(pc->where.ip, pc->where.port);
+    const int connected = 0 <= pc->fd;
+    const int by = connected ? pc->fd : pc->ipnuma->fd, flags = MSG_DONTWAIT | MSG_NOSIGNAL;
     const uint16_t each = (uint16_t) datagram[0].iov_len;
     struct iovec piece[DN_IPNUMA_ROW];
     dn_ipnuma_control_t control = {
         .head = {.cmsg_len = CMSG_LEN(sizeof(each)), .cmsg_level = IPPROTO_UDP, .cmsg_type = UDP_SEGMENT}};
-    const struct msghdr message = {.msg_name = &name,
-                                   .msg_namelen = sizeof(name),
+    const struct msghdr message = {.msg_name = connected ? NULL : &name,
+                                   .msg_namelen = connected ? 0 : sizeof(name),
                                    .msg_iov = piece,
                                    .msg_iovlen = dn_ipnuma_socket_join(datagram, n, piece),
                                    .msg_control = &control,
                                    .msg_controllen = CMSG_SPACE(sizeof(each))};
 
     memcpy(CMSG_DATA(&control.head), &each, sizeof(each));
-    const ssize_t got = sendmsg(pc->ipnuma->fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
+    ssize_t got = sendmsg(by, &message, flags);
+    if (dn_ipnuma_socket_was_refused(pc->fd, got)) {
+        got = sendmsg(by, &message, flags);
+    }
     *sent_p = 0 <= got || !dn_ipnuma_socket_is_full(errno) ? n : 0;
     /* These errors say that the path is too narrow, or that its interface cannot cut a row. */
     return 0 <= got || (EINVAL != errno && EMSGSIZE != errno && EIO != errno && EOPNOTSUPP != errno);
@@ -244,9 +328,9 @@ uint32_t dn_ipnuma_socket_send_row(dn_ipnuma_pc_t *pc, const struct iovec *datag
         pc->one_by_one = 1;
         sent = 0;
     }
-    while (
-        sent < n
-        && dn_ipnuma_socket_send(pc->ipnuma, &pc->where, datagram[sent].iov_base, datagram[sent].iov_len)) {
+    while (sent < n
+           && dn_ipnuma_socket_send(pc->ipnuma, &pc->where, pc->fd, datagram[sent].iov_base,
+                                    datagram[sent].iov_len)) {
         sent++;
     }
     return sent;

@@ -26,6 +26,7 @@ typedef enum fault { LOST, DOUBLED, HELD, CHANGED, FAULTS } fault_t;
 typedef struct sent {
     int fd;
     int flags;
+    socklen_t to_len; /**< 0: the socket is connected */
     struct sockaddr_in to;
     size_t len;
     uint8_t bytes[LONGEST];
@@ -50,7 +51,8 @@ static bool happens(fault_t fault)
 
 static ssize_t send_now(const sent_t *one)
 {
-    return syscall(SYS_sendto, one->fd, one->bytes, one->len, one->flags, &one->to, sizeof(one->to));
+    return syscall(SYS_sendto, one->fd, one->bytes, one->len, one->flags, 0 == one->to_len ? NULL : &one->to,
+                   one->to_len);
 }
 
 /** @return as sendto(2): what is lost or held was sent. */
@@ -79,6 +81,20 @@ static ssize_t send_badly(sent_t *one)
     return result;
 }
 
+/** Is a datagram on its way by IPv4? @param[in] to  NULL: where its socket is connected to. */
+static bool goes_by_ipv4(int fd, const struct sockaddr_in *to, socklen_t to_len)
+{
+    struct sockaddr_in peer = {.sin_family = AF_UNSPEC};
+    socklen_t len = sizeof(peer), type_len = sizeof(int);
+    int type = 0;
+
+    if (NULL != to) {
+        return sizeof(*to) == to_len && AF_INET == to->sin_family;
+    }
+    return 0 == syscall(SYS_getsockopt, fd, SOL_SOCKET, SO_TYPE, &type, &type_len) && SOCK_DGRAM == type
+           && 0 == getpeername(fd, (struct sockaddr *) &peer, &len) && AF_INET == peer.sin_family;
+}
+
 /** In place of the system's. */
 DN_API ssize_t sendto(int fd, const void *bytes, size_t len, int flags, __CONST_SOCKADDR_ARG to,
                       socklen_t to_len)
@@ -88,11 +104,11 @@ DN_API ssize_t sendto(int fd, const void *bytes, size_t len, int flags, __CONST_
     ssize_t result;
 
     pthread_mutex_lock(&lock);
-    if (is_bad && NULL != in && sizeof(*in) == to_len && AF_INET == in->sin_family && 0 < len
-        && sizeof(one.bytes) >= len) {
+    if (is_bad && 0 < len && sizeof(one.bytes) >= len && goes_by_ipv4(fd, in, to_len)) {
         one.fd = fd;
         one.flags = flags;
-        one.to = *in;
+        one.to_len = NULL == in ? 0 : to_len;
+        one.to = NULL == in ? (struct sockaddr_in){.sin_family = AF_UNSPEC} : *in;
         one.len = len;
         memcpy(one.bytes, bytes, len);
         result = send_badly(&one);

@@ -1,0 +1,212 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The dimmnet authors
+ */
+/** @file
+ * Each path of a port sends by a socket of its own, up to a number of them: they share a UDP port, which is not the one where the port
+ * receives. A path goes on without such a socket, and where a process that is gone answers by ICMP.
+ */
+#include "dn_config.h"
+
+#include "dn_unit.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "dn_port.h"
+#include "ipnuma/dn_ipnuma_int.h"
+
+/** Limit of a wait, in milliseconds. */
+enum { LIMIT_MS = 30000, PORTS = 3 };
+
+static dn_port_t *port[PORTS];
+
+static dn_ipnuma_t *device_of(int i)
+{
+    return (dn_ipnuma_t *) port[i]->ifaces;
+}
+
+static void open_all(void)
+{
+    for (int i = 0; i < PORTS; i++) {
+        const dn_job_t job = {.key = {"a key of 16 byte"}, .pid = (uint32_t) i, .size = PORTS};
+        assert_int_equal(dn_open("ipnuma:lo", &job, NULL, &port[i]), DN_OK);
+    }
+}
+
+static void close_all(void)
+{
+    for (int i = 0; i < PORTS; i++) {
+        dn_close(port[i]);
+    }
+}
+
+static void settle(dn_peer_t *peer)
+{
+    while (DN_INPROGRESS == dn_fence(peer)) {
+        for (int i = 0; i < PORTS; i++) {
+            dn_progress(port[i]);
+        }
+    }
+}
+
+/** The UDP port of a socket's own side. */
+static uint16_t port_of(int fd)
+{
+    struct sockaddr_in name;
+    socklen_t len = sizeof(name);
+
+    assert_int_equal(getsockname(fd, (struct sockaddr *) &name, &len), 0);
+    return ntohs(name.sin_port);
+}
+
+/** A socket on loopback that nobody else has. */
+static int open_socket(dn_ipnuma_where_t *where)
+{
+    struct sockaddr_in name = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    const int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+
+    assert_true(0 <= fd && 0 == bind(fd, (const struct sockaddr *) &name, sizeof(name)));
+    *where = (dn_ipnuma_where_t){.ip = INADDR_LOOPBACK, .port = port_of(fd), .datagram = DN_IPNUMA_DATAGRAM};
+    return fd;
+}
+
+static void a_path_has_a_socket_while_it_lasts(void **state)
+{
+    (void) state;
+    open_all();
+    dn_peer_t *peer[2] = {dn_unit_connect(port[0], port[1]), dn_unit_connect(port[0], port[2])};
+    settle(peer[0]);
+    settle(peer[1]);
+    dn_ipnuma_lock(device_of(0));
+    assert_int_equal(device_of(0)->connected, 2);
+    const dn_ipnuma_pc_t *pc = device_of(0)->pcs;
+    assert_true(0 <= pc->fd && 0 <= pc->next->fd && pc->fd != pc->next->fd);
+    assert_int_equal(port_of(pc->fd), device_of(0)->sends_by);
+    assert_int_equal(port_of(pc->next->fd), device_of(0)->sends_by);
+    assert_int_not_equal(port_of(pc->fd), device_of(0)->where.port);
+    dn_ipnuma_unlock(device_of(0));
+    /* The accepting side has one, too. */
+    dn_ipnuma_lock(device_of(1));
+    assert_int_equal(device_of(1)->connected, 1);
+    assert_true(0 <= device_of(1)->pcs->fd);
+    dn_ipnuma_unlock(device_of(1));
+    close_all();
+}
+
+static void their_number_is_bounded(void **state)
+{
+    int fd[DN_IPNUMA_CONNECTED];
+    dn_ipnuma_where_t where;
+
+    (void) state;
+    open_all();
+    const int far = open_socket(&where);
+    dn_ipnuma_lock(device_of(0));
+    for (unsigned i = 0; i < DN_IPNUMA_CONNECTED; i++) {
+        fd[i] = dn_ipnuma_socket_connect(device_of(0), &where);
+        assert_true(0 <= fd[i]);
+    }
+    assert_int_equal(dn_ipnuma_socket_connect(device_of(0), &where), -1);
+    dn_ipnuma_unlock(device_of(0));
+    /* Without a socket of its own, a path works alike. */
+    settle(dn_unit_connect(port[0], port[1]));
+    dn_ipnuma_lock(device_of(0));
+    assert_int_equal(device_of(0)->pcs->fd, -1);
+    for (unsigned i = 0; i < DN_IPNUMA_CONNECTED; i++) {
+        dn_ipnuma_socket_disconnect(device_of(0), fd[i]);
+    }
+    assert_int_equal(device_of(0)->connected, 0);
+    dn_ipnuma_unlock(device_of(0));
+    close(far);
+    close_all();
+}
+
+static void a_path_does_without_where_no_file_can_be_opened(void **state)
+{
+    struct rlimit limit;
+
+    (void) state;
+    open_all();
+    /* Each port has its thread, with what the thread opens, before no more can be opened. */
+    settle(dn_unit_connect(port[1], port[2]));
+    settle(dn_unit_connect(port[0], port[2]));
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
+    const struct rlimit none = {.rlim_cur = 3, .rlim_max = limit.rlim_max};
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+    settle(dn_unit_connect(port[0], port[1]));
+    const int refused = 0 > dup(STDERR_FILENO) && EMFILE == errno;
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+    dn_ipnuma_lock(device_of(0));
+    assert_int_equal(device_of(0)->connected, 1 + !refused);
+    dn_ipnuma_unlock(device_of(0));
+    close_all();
+}
+
+/** A process goes, and what is still sent to it is answered by ICMP. That is a loss, and no error. */
+static void icmp_is_no_error(void **state)
+{
+    dn_ipnuma_where_t where;
+    uint64_t word = 1;
+
+    (void) state;
+    open_all();
+    const int far = open_socket(&where);
+    dn_ipnuma_lock(device_of(0));
+    const int fd = dn_ipnuma_socket_connect(device_of(0), &where);
+    assert_true(0 <= fd);
+    assert_int_equal(dn_ipnuma_socket_send(device_of(0), &where, fd, &word, sizeof(word)), 1);
+    assert_int_equal(recv(far, &word, sizeof(word), 0), sizeof(word));
+    close(far);
+    assert_int_equal(dn_ipnuma_socket_send(device_of(0), &where, fd, &word, sizeof(word)), 1);
+    /* The answer comes. A kernel that sends none has nothing to report. */
+    struct pollfd wait = {.fd = fd};
+    (void) poll(&wait, 1, LIMIT_MS);
+    /* The path goes on: the next process there gets each datagram, from the first one on. */
+    const int next = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    const struct sockaddr_in name = {
+        .sin_family = AF_INET, .sin_port = htons(where.port), .sin_addr.s_addr = htonl(where.ip)};
+    assert_int_equal(bind(next, (const struct sockaddr *) &name, sizeof(name)), 0);
+    assert_int_equal(dn_ipnuma_socket_send(device_of(0), &where, fd, &word, sizeof(word)), 1);
+    wait = (struct pollfd){.fd = next, .events = POLLIN};
+    assert_int_equal(poll(&wait, 1, LIMIT_MS), 1);
+    dn_ipnuma_socket_disconnect(device_of(0), fd);
+    dn_ipnuma_unlock(device_of(0));
+    close(next);
+    close_all();
+}
+
+static void its_own_path_tells_the_mtu(void **state)
+{
+    dn_ipnuma_where_t where;
+
+    (void) state;
+    open_all();
+    const int far = open_socket(&where);
+    dn_ipnuma_lock(device_of(0));
+    const int fd = dn_ipnuma_socket_connect(device_of(0), &where);
+    assert_true(0 <= fd);
+    assert_int_equal(dn_ipnuma_socket_mtu(&where, fd), dn_ipnuma_socket_mtu(&where, -1));
+    dn_ipnuma_socket_disconnect(device_of(0), fd);
+    dn_ipnuma_unlock(device_of(0));
+    close(far);
+    close_all();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_path_has_a_socket_while_it_lasts),
+        cmocka_unit_test(their_number_is_bounded),
+        cmocka_unit_test(a_path_does_without_where_no_file_can_be_opened),
+        cmocka_unit_test(icmp_is_no_error),
+        cmocka_unit_test(its_own_path_tells_the_mtu),
+    };
+
+    return cmocka_run_group_tests(tests, dn_unit_setup, NULL);
+}
