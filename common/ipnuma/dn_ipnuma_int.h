@@ -123,9 +123,9 @@ typedef struct dn_ipnuma_pc {
     dn_ipnuma_where_t where;
     uint32_t pid;
     dn_pgid_t pgid;
-    uint32_t page;          /**< page of the page region where the LLCM of the other process begins */
-    int fd;                 /**< sends to the other process, and receives nothing; -1: the port's socket sends */
-    int pidfd;              /**< of the other process, if it is on this host; else -1; or DN_PROCESS_ENDED */
+    uint32_t page; /**< page of the page region where the LLCM of the other process begins */
+    int fd;        /**< sends to the other process, and receives nothing; -1: the port's socket sends */
+    int pidfd;     /**< of the other process, if it is on this host; else -1; or DN_PROCESS_ENDED */
     dn_ipnuma_peer_t *peer; /**< NULL: the other process is no peer now */
     int joined;             /**< the other process has said JOIN, and not LEAVE since */
     int joins;              /**< this process has said JOIN, and not LEAVE since */
@@ -257,7 +257,7 @@ struct dn_ipnuma {
     int fd;             /**< receives all that comes, and sends where a path has no socket of its own */
     uint32_t connected; /**< paths that have a socket of their own */
     uint16_t sends_by;  /**< UDP port of these sockets; 0: not known yet */
-    int cuts_rows; /**< not 0: the kernel cuts a row into datagrams */
+    int cuts_rows;      /**< not 0: the kernel cuts a row into datagrams */
     dn_auth_mode_t auth;
     uint8_t *cipher; /**< DN_AUTH_ENCRYPTED: dn_ipnuma_link_terms_t::cipher of all connections */
     uint64_t first;
