@@ -163,7 +163,7 @@ void dn_ipnuma_socket_close(dn_ipnuma_t *ipnuma)
 
 /** Bind a socket to the address and the UDP port by which the port's other sockets of this kind send, and connect it. @return 0: the kernel
  * refuses. */
-static int dn_ipnuma_socket_join_path(dn_ipnuma_t *ipnuma, const dn_ipnuma_where_t *where, int fd)
+static int dn_ipnuma_socket_attach(dn_ipnuma_t *ipnuma, const dn_ipnuma_where_t *where, int fd)
 {
     const struct sockaddr_in to = dn_ipnuma_name(where->ip, where->port);
     struct sockaddr_in from = dn_ipnuma_name(ipnuma->where.ip, ipnuma->sends_by);
@@ -191,7 +191,7 @@ int dn_ipnuma_socket_connect(dn_ipnuma_t *ipnuma, const dn_ipnuma_where_t *where
     if (0 > fd) {
         return -1;
     }
-    if (!dn_ipnuma_socket_join_path(ipnuma, where, fd)) {
+    if (!dn_ipnuma_socket_attach(ipnuma, where, fd)) {
         close(fd);
         return -1;
     }
