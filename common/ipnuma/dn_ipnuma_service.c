@@ -405,7 +405,10 @@ static void dn_ipnuma_look_on(dn_ipnuma_t *ipnuma)
         came = 0 != dn_ipnuma_serve_turn(ipnuma);
         now = dn_clock_ns();
     }
+    /* The thread may go to another core, and wait there for its turn. */
+    dn_ipnuma_unlock(ipnuma);
     const uint64_t off = dn_awake_end(&ipnuma->service.awake, now);
+    dn_ipnuma_lock(ipnuma);
     if (0 != off) {
         dn_ipnuma_rest(ipnuma, now + off, 0);
     }

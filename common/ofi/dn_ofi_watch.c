@@ -215,7 +215,10 @@ static void dn_ofi_look_on(dn_ofi_t *ofi)
         came = 0 != dn_ofi_serve_turn(ofi);
         now = dn_clock_ns();
     }
+    /* The thread may go to another core, and wait there for its turn. */
+    dn_ofi_unlock(ofi);
     const uint64_t off = dn_awake_end(&ofi->watcher.awake, now);
+    dn_ofi_lock(ofi);
     if (0 != off) {
         dn_ofi_sleep(ofi, now + off, 0);
     }
