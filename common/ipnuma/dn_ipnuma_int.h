@@ -57,6 +57,8 @@
 #define DN_IPNUMA_BATCH 16u
 /** Most paths of a port that have a socket of their own. */
 #define DN_IPNUMA_CONNECTED 128u
+/** These sockets of a port may take one file descriptor of so many. The program needs the others. */
+#define DN_IPNUMA_SHARE 4u
 /** Most characters of the name of an interface, or of an address, with the end of the text. */
 #define DN_IPNUMA_NAME 64u
 /** Most log lines that wait until the lock is let go. */
@@ -362,7 +364,7 @@ void dn_ipnuma_socket_close(dn_ipnuma_t *ipnuma);
  * All these sockets of a port send by one UDP port, and not by the one where the port receives: the kernel would hand them what is for the
  * port. Processes do not look where a datagram comes from.
  *
- * @return -1: the port has DN_IPNUMA_CONNECTED of them, or the kernel gives none. Then the port's own socket sends. Nothing is logged.
+ * @return -1: the port has as many as it may have, or the kernel gives none. Then the port's own socket sends. Nothing is logged.
  */
 int dn_ipnuma_socket_connect(dn_ipnuma_t *ipnuma, const dn_ipnuma_where_t *where);
 /** Close such a socket. -1: there is none. */

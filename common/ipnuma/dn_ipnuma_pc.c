@@ -99,6 +99,9 @@ static uint64_t dn_ipnuma_llcm_pages(const dn_ipnuma_where_t *where, uint64_t *l
 dn_ipnuma_pc_t *dn_ipnuma_pc_open(dn_ipnuma_t *ipnuma, const dn_ipnuma_where_t *where, uint32_t pid,
                                   const dn_pgid_t *pgid, const dn_auth_root_t *root)
 {
+    /* First, since a path does without a socket of its own where no more files can be opened. */
+    const int same_host = 0 == memcmp(where->host, ipnuma->where.host, sizeof(where->host));
+    const int pidfd = same_host ? dn_process_open(where->os_pid) : -1;
     const int fd = dn_ipnuma_socket_connect(ipnuma, where);
     const dn_ipnuma_link_terms_t terms = {.first = ipnuma->first,
                                           .datagram = dn_ipnuma_socket_mtu(where, fd),
@@ -128,9 +131,7 @@ dn_ipnuma_pc_t *dn_ipnuma_pc_open(dn_ipnuma_t *ipnuma, const dn_ipnuma_where_t *
     pc->where = *where;
     pc->pid = pid;
     pc->pgid = *pgid;
-    pc->pidfd = 0 == memcmp(where->host, ipnuma->where.host, sizeof(where->host))
-                    ? dn_process_open(where->os_pid)
-                    : -1;
+    pc->pidfd = pidfd;
     pc->greet.root = *root;
     pc->greet.since = dn_clock_ns();
     pc->greet.gap = DN_IPNUMA_GREET_NS;
@@ -157,6 +158,9 @@ err_free:
     free(pc);
 err_disconnect:
     dn_ipnuma_socket_disconnect(ipnuma, fd);
+    if (0 <= pidfd) {
+        close(pidfd);
+    }
     return NULL;
 }
 

@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -182,11 +183,20 @@ static int dn_ipnuma_socket_attach(dn_ipnuma_t *ipnuma, const dn_ipnuma_where_t 
     return 1;
 }
 
+/** May one more path have a socket of its own? */
+static int dn_ipnuma_socket_may_connect(const dn_ipnuma_t *ipnuma)
+{
+    struct rlimit limit;
+
+    return DN_IPNUMA_CONNECTED > ipnuma->connected && 0 == getrlimit(RLIMIT_NOFILE, &limit)
+           && limit.rlim_cur / DN_IPNUMA_SHARE > ipnuma->connected;
+}
+
 int dn_ipnuma_socket_connect(dn_ipnuma_t *ipnuma, const dn_ipnuma_where_t *where)
 {
-    const int fd = DN_IPNUMA_CONNECTED <= ipnuma->connected
-                       ? -1
-                       : socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    const int fd = dn_ipnuma_socket_may_connect(ipnuma)
+                       ? socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)
+                       : -1;
 
     if (0 > fd) {
         return -1;
