@@ -259,10 +259,11 @@ static int dn_ipnuma_socket_is_full(int error)
     return EAGAIN == error || EWOULDBLOCK == error || ENOBUFS == error;
 }
 
-/** Did a connected socket report that an earlier datagram was answered by ICMP, in place of sending this one? It reports that once. */
+/** Did a connected socket perhaps report that an earlier datagram was answered by ICMP, in place of sending this one? It reports an answer
+ * once. The error tells the kind of the answer, and that of this datagram may be the same. */
 static int dn_ipnuma_socket_was_refused(int fd, ssize_t got)
 {
-    return 0 <= fd && 0 > got && ECONNREFUSED == errno;
+    return 0 <= fd && 0 > got && !dn_ipnuma_socket_is_full(errno);
 }
 
 int dn_ipnuma_socket_send(const dn_ipnuma_t *ipnuma, const dn_ipnuma_where_t *where, int fd,
