@@ -90,13 +90,22 @@ void dn_ipnuma_unready(dn_ipnuma_t *ipnuma, dn_ipnuma_peer_t *peer)
     }
 }
 
+/** Begin to free a peer. */
+static void dn_ipnuma_retire(dn_ipnuma_t *ipnuma, dn_ipnuma_peer_t *peer)
+{
+    /* dn_ipnuma_recv() may have left it in the queue, without messages. Messages that come from now on are not for it. */
+    dn_ipnuma_unready(ipnuma, peer);
+    dn_ipnuma_peer_turn(peer, DN_IPNUMA_GOING);
+    dn_peer_retire(&peer->base);
+}
+
 /** If the process of a peer that is being freed has joined again, make its next peer. The messages of the old peer that still wait are for
- * the next peer. @return 0: there is no next peer. */
+ * the next peer; the process may have left again after it sent them. @return 0: there is no next peer. */
 static int dn_ipnuma_succeed(dn_ipnuma_t *ipnuma, dn_ipnuma_peer_t *peer)
 {
     dn_ipnuma_pc_t *pc = peer->pc;
 
-    if (NULL == pc || !pc->joined || ipnuma->closing || DN_IPNUMA_OPEN != pc->state) {
+    if (NULL == pc || (!pc->joined && NULL == peer->first) || ipnuma->closing || DN_IPNUMA_OPEN != pc->state) {
         return 0;
     }
     dn_ipnuma_peer_t *next = dn_ipnuma_make_peer(ipnuma, pc, &pc->where, pc->pid, &pc->pgid);
@@ -213,6 +222,8 @@ void dn_ipnuma_meet(dn_ipnuma_t *ipnuma)
             dn_port_adopt(ipnuma->iface.port, &peer->base);
             dn_ipnuma_peer_turn(peer, DN_IPNUMA_KNOWN);
             dn_ipnuma_make_ready(ipnuma, peer);
+            /* It may have left already. */
+            ipnuma->reap = 1;
         }
     }
 }
@@ -350,8 +361,7 @@ void dn_ipnuma_disconnect(dn_peer_base_t *base)
     const int stays = NULL == peer->pc || 0 != peer->depth || NULL != peer->first
                       || (peer->pc->joined && !dn_peer_is_lost(base));
     if (!stays) {
-        dn_ipnuma_peer_turn(peer, DN_IPNUMA_GOING);
-        dn_peer_retire(base);
+        dn_ipnuma_retire(ipnuma, peer);
     } else {
         ipnuma->reap = 1;
     }
@@ -436,8 +446,7 @@ static int dn_ipnuma_reap_one(dn_ipnuma_t *ipnuma)
         }
     }
     if (NULL != over) {
-        dn_ipnuma_peer_turn(over, DN_IPNUMA_GOING);
-        dn_peer_retire(&over->base);
+        dn_ipnuma_retire(ipnuma, over);
     } else {
         for (dn_ipnuma_pc_t *pc = ipnuma->pcs, *next; NULL != pc; pc = next) {
             next = pc->next;

@@ -11,6 +11,7 @@
 #include "dn_unit.h"
 
 #include <sched.h>
+#include <stdbool.h>
 
 #include "dn_port.h"
 #include "ipnuma/dn_ipnuma_int.h"
@@ -31,8 +32,11 @@ static dn_ipnuma_pc_t *pc_of(int i)
     return dn_ipnuma_pc_of(device_of(i), device_of(!i)->where.nonce);
 }
 
-static void ignore(dn_peer_t *src, unsigned tag, const void *data, size_t len, void *arg)
+static unsigned heard; /**< messages */
+
+static void hear(dn_peer_t *src, unsigned tag, const void *data, size_t len, void *arg)
 {
+    heard++;
     (void) src;
     (void) tag;
     (void) data;
@@ -42,10 +46,11 @@ static void ignore(dn_peer_t *src, unsigned tag, const void *data, size_t len, v
 
 static void open_both(void)
 {
+    heard = 0;
     for (int i = 0; i < 2; i++) {
         const dn_job_t job = {.key = {"a key of 16 byte"}, .pid = (uint32_t) i, .size = 2};
         assert_int_equal(dn_open("ipnuma:lo", &job, NULL, &port[i]), DN_OK);
-        assert_int_equal(dn_handler_set(port[i], DN_CHAN_USER, ignore, NULL), DN_OK);
+        assert_int_equal(dn_handler_set(port[i], DN_CHAN_USER, hear, NULL), DN_OK);
     }
 }
 
@@ -179,6 +184,86 @@ static void a_peer_that_goes_is_not_queued(void **state)
     close_both();
 }
 
+/** Has port 0 left port 1, and is there a message of it that no handler has taken? */
+static bool has_left(bool message)
+{
+    dn_ipnuma_lock(device_of(1));
+    const dn_ipnuma_pc_t *pc = pc_of(1);
+    const bool has = !pc->joined && message == (NULL != pc->peer->first);
+    dn_ipnuma_unlock(device_of(1));
+    return has;
+}
+
+/** Port 0 joins port 1. @return the peer. */
+static dn_peer_t *join_and_send(void)
+{
+    dn_peer_t *peer = dn_unit_connect(port[0], port[1]);
+
+    assert_int_equal(dn_botf(peer, DN_CHAN_USER, 0, NULL, 0, NULL, 0), DN_OK);
+    return peer;
+}
+
+/** Port 0 leaves port 1. */
+static void leave(dn_peer_t *peer, bool message)
+{
+    const uint64_t until = dn_clock_ns() + LIMIT_NS;
+
+    dn_disconnect(peer);
+    while (!has_left(message) && dn_clock_ns() < until) {
+        dn_progress(port[0]);
+        sched_yield();
+    }
+    assert_true(has_left(message));
+}
+
+/** dn_comp_t::fn, while port 1 frees its peer. Port 0 goes on, and sends to port 1. */
+static void come_and_go(dn_comp_t *comp, dn_status_t status)
+{
+    (void) comp;
+    assert_int_equal(status, DN_ERR_UNREACH);
+    dn_ipnuma_unlock(device_of(0));
+    dn_ipnuma_lock(device_of(1));
+    assert_int_equal(device_of(1)->nready, 0);
+    dn_ipnuma_unlock(device_of(1));
+    leave(join_and_send(), true);
+}
+
+/** A process joins, sends and leaves, all while its last peer is being freed. Its message is for its next peer, which goes then. The last
+ * peer is not in the queue, though dn_recv() has left it there. */
+static void a_message_for_a_peer_that_goes_is_handed_on(void **state)
+{
+    static uint64_t word;
+    dn_comp_t comp = {come_and_go};
+    dn_segment_t *segment = NULL;
+    dn_key_t key;
+
+    (void) state;
+    open_both();
+    assert_int_equal(dn_segment_register(port[0], &word, sizeof(word), &segment), DN_OK);
+    dn_segment_key(segment, &key);
+    dn_peer_t *peer = dn_unit_connect(port[1], port[0]);
+    dn_peer_t *first = join_and_send();
+    await_open();
+    while (0 == heard) {
+        dn_progress(port[0]);
+        dn_recv(peer, 1);
+    }
+    leave(first, false);
+    /* The thread of port 0 does not answer meanwhile. */
+    dn_ipnuma_lock(device_of(0));
+    const dn_amo_t amo = {.op = DN_AMO_ADD, .width = 8, .operand = 1, .key = &key, .comp = &comp};
+    assert_int_equal(dn_atomic(peer, &amo), DN_INPROGRESS);
+    dn_disconnect(peer);
+    const uint64_t until = dn_clock_ns() + LIMIT_NS;
+    while (0 != dn_load_acquire_u32(&device_of(1)->npeers) && dn_clock_ns() < until) {
+        dn_progress(port[1]);
+        sched_yield();
+    }
+    assert_int_equal(heard, 2);
+    assert_int_equal(dn_load_acquire_u32(&device_of(1)->npeers), 0);
+    close_both();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -186,6 +271,7 @@ int main(void)
         cmocka_unit_test(who_opens_late_is_told_of_the_end),
         cmocka_unit_test(the_end_is_told_once),
         cmocka_unit_test(a_peer_that_goes_is_not_queued),
+        cmocka_unit_test(a_message_for_a_peer_that_goes_is_handed_on),
     };
 
     return cmocka_run_group_tests(tests, dn_unit_setup, NULL);
