@@ -215,7 +215,9 @@ static int dn_ipnuma_message_new(dn_ipnuma_pc_t *pc, const dn_tlp_t *tlp)
 static int dn_ipnuma_message(dn_ipnuma_pc_t *pc, const dn_tlp_t *tlp)
 {
     if (pc->ipnuma->closing && (NULL == pc->peer || !pc->joined)) {
-        /* No handler takes the message. dn_ipnuma_join() has ignored a JOIN that came since the port closes. */
+        /* No handler takes the message, nor what came of it before. dn_ipnuma_join() has ignored a JOIN that came since the port closes. */
+        free(pc->partial);
+        pc->partial = NULL;
         return 1;
     }
     const int begun = NULL != pc->partial ? 1 : dn_ipnuma_message_new(pc, tlp);

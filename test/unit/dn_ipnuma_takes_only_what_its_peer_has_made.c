@@ -93,15 +93,20 @@ static dn_ipnuma_pc_t *pc_of_first(void)
     return dn_ipnuma_pc_of(device_of(1), device_of(0)->where.nonce);
 }
 
-/** Let a datagram come to port 1. */
-static void come(const void *bytes, size_t len)
+/** Let a datagram come to port 1, whose lock is held. */
+static void come_locked(const void *bytes, size_t len)
 {
     _Alignas(8) uint8_t copy[2048];
 
     assert_true(len <= sizeof(copy));
     memcpy(copy, bytes, len);
-    dn_ipnuma_lock(device_of(1));
     dn_ipnuma_arrived(device_of(1), copy, len, dn_clock_ns());
+}
+
+static void come(const void *bytes, size_t len)
+{
+    dn_ipnuma_lock(device_of(1));
+    come_locked(bytes, len);
     dn_ipnuma_unlock(device_of(1));
 }
 
@@ -348,6 +353,35 @@ static void who_leaves_in_the_midst_of_a_message_is_cut_off(void **state)
     dn_test_log.expected = 0;
 }
 
+/** The port closes, and has released the peer, in the midst of a message: its sender leaves as it should. */
+static void what_is_left_of_a_message_is_dropped_while_the_port_closes(void **state)
+{
+    _Alignas(8) uint8_t bytes[512];
+    const dn_tlp_t message = message_of(8);
+    const dn_tlp_t leave = {.kind = DN_TLP_MESSAGE, .message = DN_TLP_LEAVE};
+
+    (void) state;
+    open_both(DN_AUTH_FULL);
+    /* Port 0 says that something came of what it has not sent. */
+    dn_test_log.expected = 1;
+    dn_ipnuma_lock(device_of(1));
+    dn_ipnuma_pc_t *pc = pc_of_first();
+    dn_ipnuma_peer_t *peer_of_first = pc->peer;
+    const uint64_t number = pc->link.seen.range[0].last + 1000;
+    come_locked(bytes, make_packet(bytes, number, &message));
+    assert_non_null(pc->partial);
+    device_of(1)->closing = 1;
+    pc->peer = NULL;
+    come_locked(bytes, make_packet(bytes, number + 1, &message));
+    come_locked(bytes, make_packet(bytes, number + 2, &leave));
+    assert_int_equal(pc->state, DN_IPNUMA_OPEN);
+    pc->peer = peer_of_first;
+    dn_ipnuma_unlock(device_of(1));
+    dn_close(port[1]);
+    dn_close(port[0]);
+    dn_test_log.expected = 0;
+}
+
 /** dn_ipnuma_link_ops_t::take of a process that has no memory for anything. */
 static int take_nothing(dn_ipnuma_link_t *link, const dn_tlp_t *tlp)
 {
@@ -543,6 +577,7 @@ int main(void)
         cmocka_unit_test(what_comes_back_to_its_sender_is_dropped),
         cmocka_unit_test(another_auth_is_refused),
         cmocka_unit_test(who_leaves_in_the_midst_of_a_message_is_cut_off),
+        cmocka_unit_test(what_is_left_of_a_message_is_dropped_while_the_port_closes),
         cmocka_unit_test(who_takes_nothing_is_given_up),
         cmocka_unit_test(what_is_not_shared_is_not_reached),
         cmocka_unit_test(memory_that_goes_while_it_is_read_is_refused),
