@@ -170,11 +170,14 @@ static int dn_ipnuma_socket_attach(dn_ipnuma_t *ipnuma, const dn_ipnuma_where_t 
     struct sockaddr_in from = dn_ipnuma_name(ipnuma->where.ip, ipnuma->sends_by);
     socklen_t len = sizeof(from);
     const int shares = 1, least = 1;
+    const int first = 0 == ipnuma->sends_by;
 
     dn_ipnuma_socket_dress(fd);
     (void) setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &least, sizeof(least));
-    if (0 != setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &shares, sizeof(shares))
+    /* The first is bound before it shares: else the kernel may choose the UDP port of another program's socket that shares. */
+    if ((!first && 0 != setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &shares, sizeof(shares)))
         || 0 != bind(fd, (const struct sockaddr *) &from, sizeof(from))
+        || (first && 0 != setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &shares, sizeof(shares)))
         || 0 != getsockname(fd, (struct sockaddr *) &from, &len)
         || 0 != connect(fd, (const struct sockaddr *) &to, sizeof(to))) {
         return 0;
