@@ -23,6 +23,9 @@
 
 /** Bytes of buffers that the socket asks the kernel for. The kernel gives what its limits allow. */
 #define DN_IPNUMA_RECEIVE (4 << 20)
+/** Bytes of the buffer for what a path's own socket sends: a few rows of datagrams. There may be many such sockets. While a buffer is full,
+ * this process waits, and takes nothing for lost; what overflows behind all of them is lost. */
+#define DN_IPNUMA_SEND (256 << 10)
 /** Bytes of the UDP and IPv4 headers. */
 #define DN_IPNUMA_HEADERS 28u
 
@@ -88,10 +91,9 @@ static void dn_ipnuma_slots_open(dn_ipnuma_slots_t *slots)
     }
 }
 
-/** Set a socket up to send. */
-static void dn_ipnuma_socket_dress(int fd)
+/** Set a socket up to send. @param[in] wanted  Bytes of its buffer. */
+static void dn_ipnuma_socket_dress(int fd, int wanted)
 {
-    const int wanted = DN_IPNUMA_RECEIVE;
     const int cuts = IP_PMTUDISC_DONT;
 
     (void) setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &wanted, sizeof(wanted));
@@ -131,7 +133,7 @@ dn_status_t dn_ipnuma_socket_open(dn_ipnuma_t *ipnuma, const char *argument)
     if (0 != setsockopt(ipnuma->fd, SOL_SOCKET, SO_RCVBUFFORCE, &wanted, sizeof(wanted))) {
         (void) setsockopt(ipnuma->fd, SOL_SOCKET, SO_RCVBUF, &wanted, sizeof(wanted));
     }
-    dn_ipnuma_socket_dress(ipnuma->fd);
+    dn_ipnuma_socket_dress(ipnuma->fd, wanted);
     /* Have the kernel hand over datagrams together that come together. A kernel that cannot do so hands over each alone. */
     const int together = 1;
     (void) setsockopt(ipnuma->fd, IPPROTO_UDP, UDP_GRO, &together, sizeof(together));
@@ -172,7 +174,7 @@ static int dn_ipnuma_socket_attach(dn_ipnuma_t *ipnuma, const dn_ipnuma_where_t 
     const int shares = 1, least = 1;
     const int first = 0 == ipnuma->sends_by;
 
-    dn_ipnuma_socket_dress(fd);
+    dn_ipnuma_socket_dress(fd, DN_IPNUMA_SEND);
     (void) setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &least, sizeof(least));
     /* The first is bound before it shares: else the kernel may choose the UDP port of another program's socket that shares. */
     if ((!first && 0 != setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &shares, sizeof(shares)))
