@@ -55,6 +55,20 @@ static ssize_t send_now(const sent_t *one)
                    one->to_len);
 }
 
+/** Is a datagram on its way by IPv4? @param[in] to  NULL: where its socket is connected to. */
+static bool goes_by_ipv4(int fd, const struct sockaddr_in *to, socklen_t to_len)
+{
+    struct sockaddr_in peer = {.sin_family = AF_UNSPEC};
+    socklen_t len = sizeof(peer), type_len = sizeof(int);
+    int type = 0;
+
+    if (NULL != to) {
+        return sizeof(*to) == to_len && AF_INET == to->sin_family;
+    }
+    return 0 == syscall(SYS_getsockopt, fd, SOL_SOCKET, SO_TYPE, &type, &type_len) && SOCK_DGRAM == type
+           && 0 == getpeername(fd, (struct sockaddr *) &peer, &len) && AF_INET == peer.sin_family;
+}
+
 /** @return as sendto(2): what is lost or held was sent. */
 static ssize_t send_badly(sent_t *one)
 {
@@ -75,24 +89,13 @@ static ssize_t send_badly(sent_t *one)
         result = send_now(one);
     }
     if (0 != held.len && 0 == --held_for) {
-        (void) send_now(&held);
+        /* Its socket may be closed by now, and its number another file's. */
+        if (goes_by_ipv4(held.fd, 0 == held.to_len ? NULL : &held.to, held.to_len)) {
+            (void) send_now(&held);
+        }
         held.len = 0;
     }
     return result;
-}
-
-/** Is a datagram on its way by IPv4? @param[in] to  NULL: where its socket is connected to. */
-static bool goes_by_ipv4(int fd, const struct sockaddr_in *to, socklen_t to_len)
-{
-    struct sockaddr_in peer = {.sin_family = AF_UNSPEC};
-    socklen_t len = sizeof(peer), type_len = sizeof(int);
-    int type = 0;
-
-    if (NULL != to) {
-        return sizeof(*to) == to_len && AF_INET == to->sin_family;
-    }
-    return 0 == syscall(SYS_getsockopt, fd, SOL_SOCKET, SO_TYPE, &type, &type_len) && SOCK_DGRAM == type
-           && 0 == getpeername(fd, (struct sockaddr *) &peer, &len) && AF_INET == peer.sin_family;
 }
 
 /** In place of the system's. */
