@@ -11,6 +11,7 @@
 #include "dn_unit.h"
 
 #include <arpa/inet.h>
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/ip.h>
 #include <netinet/ip_icmp.h>
@@ -79,6 +80,21 @@ static int open_socket(dn_ipnuma_where_t *where)
     return fd;
 }
 
+/** Wait until so many paths of port 0 have a socket. */
+static void await_connected(uint32_t n)
+{
+    const uint64_t until = dn_clock_ns() + LIMIT_MS * UINT64_C(1000000);
+    uint32_t connected;
+
+    do {
+        dn_progress(port[0]);
+        dn_ipnuma_lock(device_of(0));
+        connected = device_of(0)->connected;
+        dn_ipnuma_unlock(device_of(0));
+    } while (n != connected && dn_clock_ns() < until);
+    assert_int_equal(connected, n);
+}
+
 static void a_path_has_a_socket_while_it_lasts(void **state)
 {
     (void) state;
@@ -99,7 +115,16 @@ static void a_path_has_a_socket_while_it_lasts(void **state)
     assert_int_equal(device_of(1)->connected, 1);
     assert_true(0 <= device_of(1)->pcs->fd);
     dn_ipnuma_unlock(device_of(1));
-    close_all();
+    /* A path ends. */
+    dn_ipnuma_lock(device_of(0));
+    const int fd = ((dn_ipnuma_peer_t *) peer[0])->pc->fd;
+    dn_ipnuma_unlock(device_of(0));
+    dn_close(port[1]);
+    dn_disconnect(peer[0]);
+    await_connected(1);
+    assert_int_equal(fcntl(fd, F_GETFD), -1);
+    dn_close(port[2]);
+    dn_close(port[0]);
 }
 
 /** Open so many sockets of port 0, and no more can be opened. */
@@ -125,6 +150,7 @@ static void open_so_many(unsigned most)
         dn_ipnuma_socket_disconnect(device_of(0), fd[i]);
     }
     assert_int_equal(device_of(0)->connected, 0);
+    assert_int_equal(device_of(0)->sends_by, 0);
     dn_ipnuma_unlock(device_of(0));
     close(far);
     close_all();
