@@ -24,7 +24,15 @@ int dn_thread_has_others(void);
  */
 int dn_thread_start(pthread_t *thread, void *(*run)(void *), void *argument);
 
-/** Have the calling thread go on on another core of those where it may run. @return 0: there is none, and nothing has changed. */
+/**
+ * Have the calling thread go on on another core of those where it may run.
+ *
+ * From Linux 6.2 on, the kernel takes the cores where the thread may run as the thread's own choice from then on: if the program's cpuset
+ * grows later, or a core comes up that was down, this thread does not use it. If somebody else changes these cores during the call, the
+ * change is lost. If the kernel refuses to restore them, the thread stays away from its old core.
+ *
+ * @return 0: there is none, or the kernel refuses; nothing has changed.
+ */
 int dn_thread_leave_core(void);
 
 /**
@@ -60,7 +68,8 @@ void dn_awake_slept(dn_awake_t *awake, uint64_t begin, uint64_t end, int woken);
 int dn_awake_begin(dn_awake_t *awake, uint64_t now);
 /** Does the thread look on? @param[in] came  Not 0: a request came since the last call. @return 1: look once more. */
 int dn_awake_lasts(dn_awake_t *awake, uint64_t now, int came);
-/** The thread does not look on any more. @return nanoseconds that it has to sleep now, even if requests come; 0: it may wait for requests. */
+/** The thread does not look on any more. If it looked on in vain, it goes to another core, where it may wait for its turn: the caller holds no
+ * lock. @return nanoseconds that it has to sleep now, even if requests come; 0: it may wait for requests. */
 uint64_t dn_awake_end(dn_awake_t *awake, uint64_t now);
 
 /** Wake a thread that waits by dn_thread_wait(). @param[in] event  An eventfd that does not block. */
