@@ -55,7 +55,7 @@
 #define DN_IPNUMA_BUCKETS       1024u
 /** Slots for datagrams that come: one system call fills at most so many slots. */
 #define DN_IPNUMA_BATCH 16u
-/** Most paths of a port that have a socket of their own. */
+/** Most paths of a port that have a socket of their own. It bounds files, and memory of the kernel; no measurement has given it. */
 #define DN_IPNUMA_CONNECTED 128u
 /** These sockets of a port may take one file descriptor of so many. The program needs the others. */
 #define DN_IPNUMA_SHARE 4u
@@ -256,7 +256,7 @@ enum dn_ipnuma_service_state {
 struct dn_ipnuma {
     dn_iface_t iface;
     pthread_mutex_t lock;
-    int fd;             /**< receives all that comes, and sends where a path has no socket of its own */
+    int fd; /**< receives all that comes; sends CHALLENGEs, and all where a path has no socket of its own */
     uint32_t connected; /**< paths that have a socket of their own */
     uint16_t sends_by;  /**< UDP port of these sockets; 0: not known yet */
     int cuts_rows;      /**< not 0: the kernel cuts a row into datagrams */
@@ -359,7 +359,8 @@ void dn_ipnuma_share_llcm(dn_ipnuma_t *ipnuma);
 dn_status_t dn_ipnuma_socket_open(dn_ipnuma_t *ipnuma, const char *argument);
 void dn_ipnuma_socket_close(dn_ipnuma_t *ipnuma);
 /**
- * Make a socket that sends to one process: the kernel keeps the route there, and does not look for it for each datagram.
+ * Make a socket that sends to one process: the kernel keeps the route there, and does not look for it for each datagram. Before Linux 6.9 or
+ * so, the kernel does look for it once for each row of datagrams.
  *
  * All these sockets of a port send by one UDP port, and not by the one where the port receives: the kernel would hand them what is for the
  * port. Processes do not look where a datagram comes from.
@@ -494,7 +495,8 @@ int dn_ipnuma_find_dead(dn_ipnuma_t *ipnuma);
 /** @{ */
 int dn_ipnuma_progress(dn_iface_t *iface);
 int dn_ipnuma_recv(dn_peer_base_t *peer, int max);
-/** Read the datagrams that came, and do all work that is due. @return as dn_ipnuma_socket_receive(). */
+/** Read the datagrams that came, and do all work that is due. If another thread of the program sleeps, its bell is rung under the lock, and
+ * the kernel may run that thread first. @return as dn_ipnuma_socket_receive(). */
 int dn_ipnuma_turn(dn_ipnuma_t *ipnuma);
 /** Do the work that is due for each connection, after something has been read. @param[in] quiet  Not 0: nothing has come. */
 void dn_ipnuma_attend_all(dn_ipnuma_t *ipnuma, int quiet, uint64_t now);
