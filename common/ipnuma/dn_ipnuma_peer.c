@@ -105,7 +105,8 @@ static int dn_ipnuma_succeed(dn_ipnuma_t *ipnuma, dn_ipnuma_peer_t *peer)
 {
     dn_ipnuma_pc_t *pc = peer->pc;
 
-    if (NULL == pc || (!pc->joined && NULL == peer->first) || ipnuma->closing || DN_IPNUMA_OPEN != pc->state) {
+    if (NULL == pc || (!pc->joined && NULL == peer->first) || ipnuma->closing
+        || DN_IPNUMA_OPEN != pc->state) {
         return 0;
     }
     dn_ipnuma_peer_t *next = dn_ipnuma_make_peer(ipnuma, pc, &pc->where, pc->pid, &pc->pgid);

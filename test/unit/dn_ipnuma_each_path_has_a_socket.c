@@ -234,16 +234,15 @@ static bool answer_as_a_firewall(int fd, uint16_t to)
         struct icmphdr icmp;
         struct iphdr ip;
         struct udphdr udp;
-    } answer = {.icmp = {.type = ICMP_DEST_UNREACH, .code = ICMP_PKT_FILTERED},
-                .ip = {.version = 4,
-                       .ihl = sizeof(struct iphdr) / 4,
-                       .tot_len = htons(sizeof(struct iphdr) + sizeof(struct udphdr)),
-                       .protocol = IPPROTO_UDP,
-                       .saddr = htonl(INADDR_LOOPBACK),
-                       .daddr = htonl(INADDR_LOOPBACK)},
-                .udp = {.source = htons(port_of(fd)),
-                        .dest = htons(to),
-                        .len = htons(sizeof(struct udphdr))}};
+    } answer = {
+        .icmp = {.type = ICMP_DEST_UNREACH, .code = ICMP_PKT_FILTERED},
+        .ip = {.version = 4,
+               .ihl = sizeof(struct iphdr) / 4,
+               .tot_len = htons(sizeof(struct iphdr) + sizeof(struct udphdr)),
+               .protocol = IPPROTO_UDP,
+               .saddr = htonl(INADDR_LOOPBACK),
+               .daddr = htonl(INADDR_LOOPBACK)},
+        .udp = {.source = htons(port_of(fd)), .dest = htons(to), .len = htons(sizeof(struct udphdr))}};
     const struct sockaddr_in name = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     uint16_t word[sizeof(answer) / sizeof(uint16_t)];
     uint32_t sum = 0;
