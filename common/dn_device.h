@@ -37,7 +37,7 @@
 #include "dn_turn.h"
 
 /** Version of all that a device sees of libdimmnet. Each change of that adds 1. */
-#define DN_DEVICE_VERSION 3
+#define DN_DEVICE_VERSION 4
 /** Most bytes of a device's name. Addresses hold the name. */
 #define DN_DEVICE_NAME_MAX 8
 
@@ -58,6 +58,9 @@ typedef struct dn_iface {
     dn_counters_t *counters;   /**< counters of the port; with several threads a count may be lost */
     void *llcm; /**< LLCM of this process, zeroed, llcm_bytes of the port's configuration. A device that can
                                 use any memory leaves NULL in open, and the port sets the field */
+    /** The bell of this process (dn_wait.h). A device whose peers ring the bell themselves sets the field in open, and has
+     * the LLCM, too. Other devices leave NULL in open, and the port sets the field; threads of theirs may ring the bell. */
+    uint32_t *bell;
     const char *
         provider; /**< provider of a network library that the device has chosen; NULL: the device uses none */
     const char *domain;    /**< dn_device_attr_t::domain */
@@ -251,9 +254,9 @@ struct dn_device {
     int (*opens)(const dn_peer_base_t *src, const dn_key_t *key);
     /** Does this process share its cores with peers (dn_oversubscribed())? NULL: no. */
     int (*oversubscribed)(const dn_iface_t *iface);
-    /** The bell of this process (dn_wait.h). All that the device does for a peer touches the bell of that peer, and so
-     * does dn_peer_ops_t::wake. NULL: there is no bell. */
-    uint32_t *(*bell)(const dn_iface_t *iface);
+    /** Is dn_iface_t::bell touched for each thing that this process may wait for, and that comes by this device? Where a
+     * device has dn_peer_ops_t::wake, that touches the bell of the peer, too. NULL: no. */
+    int (*rings)(const dn_iface_t *iface);
     /** As progress, for a process that is about to sleep, or has just slept: look at each peer, and also do what
      * progress does only now and then. NULL: the port calls progress. */
     int (*look)(dn_iface_t *iface);

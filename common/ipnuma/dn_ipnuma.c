@@ -126,8 +126,6 @@ static dn_status_t dn_ipnuma_open(dn_port_t *port, const dn_config_t *config, co
     ipnuma->max_senders = config->max_peers + dn_port_job(port)->size;
     ipnuma->rma = config->network_rma;
     ipnuma->contenders = 1;
-    ipnuma->own_bell = config->first & ~1u;
-    ipnuma->bell = &ipnuma->own_bell;
     ipnuma->service.lull.fd = -1;
     ipnuma->service.event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     dn_status_t status = 0 > ipnuma->service.event || 0 != dn_lull_open(&ipnuma->service.lull)
@@ -228,9 +226,10 @@ static int dn_ipnuma_oversubscribed(const dn_iface_t *iface)
     return shared;
 }
 
-static uint32_t *dn_ipnuma_bell(const dn_iface_t *iface)
+static int dn_ipnuma_rings(const dn_iface_t *iface)
 {
-    return ((const dn_ipnuma_t *) iface)->bell;
+    (void) iface;
+    return 1;
 }
 
 const dn_device_t dn_device_ipnuma = {
@@ -254,5 +253,5 @@ const dn_device_t dn_device_ipnuma = {
     .map = NULL,
     .direct = dn_ipnuma_direct,
     .oversubscribed = dn_ipnuma_oversubscribed,
-    .bell = dn_ipnuma_bell,
+    .rings = dn_ipnuma_rings,
 };

@@ -288,8 +288,6 @@ struct dn_ipnuma {
     uint32_t nready;
     dn_fifo_t done; /**< dn_ipnuma_op_t to be signalled */
 
-    uint32_t own_bell; /**< the bell, where no other device has a bell */
-    uint32_t *bell;    /**< of this process */
     int unmet;         /**< not 0: there are strangers */
     uint32_t reap;     /**< some peer may be freed */
     int told;          /**< not 0: it was logged that a process has another auth */

@@ -105,7 +105,7 @@ int dn_ipnuma_turn(dn_ipnuma_t *ipnuma)
     ipnuma->turned_at = now;
     if (0 != n) {
         /* Whoever reads rings: another thread of the program may sleep until something comes that this thread has taken. */
-        dn_bell_touch(ipnuma->bell);
+        dn_bell_touch(ipnuma->iface.bell);
     }
     if (ipnuma->unmet && !ipnuma->service.reads && !ipnuma->closing) {
         dn_ipnuma_meet(ipnuma);
@@ -197,7 +197,7 @@ static int dn_ipnuma_take_turn(dn_ipnuma_t *ipnuma)
     if (DN_IPNUMA_NAPS != ipnuma->service.state) {
         return got;
     }
-    if (0 == dn_load_relaxed_u32(ipnuma->bell) % 2) {
+    if (0 == dn_load_relaxed_u32(ipnuma->iface.bell) % 2) {
         dn_lull_put_off(&ipnuma->service.lull, ipnuma->turned_at);
     } else {
         /* The program is about to sleep: wake the thread, which rings the bell when packets come. */
@@ -430,14 +430,14 @@ static void *dn_ipnuma_serve(void *arg)
             ipnuma->service.look_at = now + gap;
         }
         /* Does the program look at the network? If it is about to sleep, it has looked, but the thread has to listen and ring. */
-        const int polled = turns != ipnuma->turns && 0 == dn_load_relaxed_u32(ipnuma->bell) % 2;
+        const int polled = turns != ipnuma->turns && 0 == dn_load_relaxed_u32(ipnuma->iface.bell) % 2;
         turns = ipnuma->turns;
         if (polled) {
             turns = dn_ipnuma_nap(ipnuma);
             continue;
         }
         /* A sleeping program for which the thread rings wants the core: the thread does not look on then. */
-        const int rings = 0 != dn_load_relaxed_u32(ipnuma->bell) % 2;
+        const int rings = 0 != dn_load_relaxed_u32(ipnuma->iface.bell) % 2;
         if (0 != dn_ipnuma_serve_turn(ipnuma) && !rings && ipnuma->contenders <= ipnuma->units) {
             dn_ipnuma_look_on(ipnuma);
         }
@@ -464,7 +464,6 @@ void dn_ipnuma_service_start(dn_ipnuma_t *ipnuma)
         return;
     }
     dn_ipnuma_share_llcm(ipnuma);
-    ipnuma->bell = dn_bell(ipnuma->iface.port);
     dn_bell_enroll_begin();
     ipnuma->service.looked = dn_clock_ns();
     ipnuma->service.look_at = ipnuma->service.looked;

@@ -77,6 +77,7 @@ static dn_status_t dn_port_catch_up(dn_port_t *port)
         return DN_ERR_UNSUPPORTED;
     }
     iface->llcm = port->llcm.base;
+    dn_port_give_bell(port, iface);
     /* The first group is the port's own, which the device knows. */
     for (uint32_t i = 1; i < port->groups && NULL != iface->device->admitted; i++) {
         iface->device->admitted(iface, &port->group[i]);

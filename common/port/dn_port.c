@@ -115,6 +115,24 @@ static dn_status_t dn_port_place_llcm(dn_port_t *port)
     return dn_llcm_open(&port->llcm, memory, port->config.llcm_bytes);
 }
 
+/** Choose the bell by which this process sleeps: that of a device whose peers ring it themselves, or else a word that only threads of
+ * this process ring. A port that no thread would ring has no bell. */
+static void dn_port_place_bell(dn_port_t *port)
+{
+    uint32_t *bell = NULL;
+    int rings = 0;
+
+    port->own_bell = port->config.first & ~1u;
+    for (const dn_iface_t *iface = port->ifaces; NULL != iface; iface = iface->next) {
+        bell = NULL == bell ? iface->bell : bell;
+        rings |= dn_port_rings(iface);
+    }
+    port->bell = NULL == bell && rings ? &port->own_bell : bell;
+    for (dn_iface_t *iface = port->ifaces; NULL != iface; iface = iface->next) {
+        dn_port_give_bell(port, iface);
+    }
+}
+
 static void dn_port_init_lock(dn_port_t *port)
 {
     pthread_mutexattr_t attr;
@@ -215,7 +233,7 @@ dn_status_t dn_open(const char *spec, const dn_job_t *job, const dn_config_t *co
     if (DN_OK != status) {
         goto err_destroy;
     }
-    port->bell = dn_bell(port);
+    dn_port_place_bell(port);
     /* Strings of the caller are not kept beyond dn_open(); those of providers are copies. */
     port->job.dir = NULL;
     dn_auth_wipe(&port->job.key, sizeof(port->job.key));
@@ -431,12 +449,5 @@ uint32_t dn_first(const dn_port_t *port)
 
 uint32_t *dn_bell(const dn_port_t *port)
 {
-    uint32_t *bell = NULL;
-
-    dn_port_lock(port);
-    for (const dn_iface_t *iface = port->ifaces; NULL != iface && NULL == bell; iface = iface->next) {
-        bell = NULL == iface->device->bell ? NULL : iface->device->bell(iface);
-    }
-    dn_port_unlock(port);
-    return bell;
+    return port->bell;
 }

@@ -58,7 +58,8 @@ struct dn_port {
     dn_peer_base_t *peers;
     pthread_mutex_t lock; /**< recursive; taken only where `threads` is set */
     unsigned depth;       /**< depth of the lock, where it is taken */
-    uint32_t *bell; /**< dn_bell() of the devices of dn_open(), for threads that must not wait for the lock */
+    uint32_t own_bell;    /**< the bell, where no device has one that peers ring themselves */
+    uint32_t *bell;       /**< dn_bell(); it stays the same from dn_open() on */
     dn_job_t job;
     dn_config_t config;
     char *provider_include, *provider_exclude; /**< copies of the strings of `config` */
@@ -109,6 +110,21 @@ dn_status_t dn_address_read(const void *address, size_t len, dn_address_head_t *
 dn_status_t dn_address_find(const void *address, const dn_address_head_t *head, const char *device,
                             const void **part_p, size_t *len_p);
 /** @} */
+
+/** Does a device ring this process's bell now (dn_device_t::rings)? The lock is held. */
+static inline int dn_port_rings(const dn_iface_t *iface)
+{
+    return NULL != iface->device->rings && iface->device->rings(iface);
+}
+
+/** Give a device the bell that its threads ring, unless the device has a bell already. Nobody sleeps by the port's own word where the port
+ * has no bell. */
+static inline void dn_port_give_bell(dn_port_t *port, dn_iface_t *iface)
+{
+    if (NULL == iface->bell) {
+        iface->bell = NULL == port->bell ? &port->own_bell : port->bell;
+    }
+}
 
 /** As dn_progress(), but look at everything. @return events. -1: nothing was looked at, since another thread receives, or others wait for
  * the lock that this thread holds. */

@@ -26,8 +26,7 @@ static int dn_wait_begin(dn_port_t *port, dn_wait_t *wait, uint64_t steps, uint6
     }
     *wait = (dn_wait_t){.steps = steps, .heard = dn_port_heard(port), .began_ns = now};
     for (const dn_iface_t *iface = port->ifaces; NULL != iface; iface = iface->next) {
-        wait->flags |=
-            NULL == iface->device->bell || port->bell != iface->device->bell(iface) ? DN_WAIT_BLIND : 0;
+        wait->flags |= port->bell != iface->bell || !dn_port_rings(iface) ? DN_WAIT_BLIND : 0;
         wait->flags |= 0 != iface->device->clocked ? DN_WAIT_CLOCKED : 0;
     }
     wait->flags |= NULL != port->fault ? DN_WAIT_BLIND : 0;

@@ -60,6 +60,7 @@ static dn_status_t dn_shm_open(dn_port_t *port, const dn_config_t *config, const
     }
     shm->named = config->cma && dn_shm_yama_allow();
     shm->iface.llcm = shm->map.llcm;
+    shm->iface.bell = &shm->map.header->bell;
     shm->units = dn_cpumask_weight(&shm->map.units);
     dn_shm_watch_start(shm);
     dn_bell_enroll_begin();
@@ -133,9 +134,10 @@ static int dn_shm_oversubscribed(const dn_iface_t *iface)
     return dn_shm_shares_cores((const dn_shm_t *) iface);
 }
 
-static uint32_t *dn_shm_bell(const dn_iface_t *iface)
+static int dn_shm_rings(const dn_iface_t *iface)
 {
-    return &((const dn_shm_t *) iface)->map.header->bell;
+    (void) iface;
+    return 1;
 }
 
 static uint64_t dn_shm_heard(const dn_iface_t *iface)
@@ -169,7 +171,7 @@ const dn_device_t dn_device_shm = {
     .map = dn_shm_map,
     .direct = dn_shm_direct,
     .oversubscribed = dn_shm_oversubscribed,
-    .bell = dn_shm_bell,
+    .rings = dn_shm_rings,
     .look = dn_shm_poll_all,
     .heard = dn_shm_heard,
 };

@@ -39,8 +39,8 @@ static void reading_rings(void **state)
     }
     /* The thread of port 1 reads nothing meanwhile. */
     dn_ipnuma_lock(device_of(1));
-    assert_ptr_equal(device_of(1)->bell, dn_bell(port[1]));
-    const uint32_t odd = dn_bell_set(device_of(1)->bell);
+    assert_ptr_equal(device_of(1)->iface.bell, dn_bell(port[1]));
+    const uint32_t odd = dn_bell_set(device_of(1)->iface.bell);
     assert_int_equal(odd % 2, 1);
     assert_int_equal(dn_aotf(peer, off, 1, sizeof(uint64_t)), DN_OK);
     while (1 != dn_load_acquire((const uint64_t *) word)) {
@@ -49,7 +49,7 @@ static void reading_rings(void **state)
         (void) dn_ipnuma_turn(device_of(1));
         sched_yield();
     }
-    assert_int_equal(dn_load_acquire_u32(device_of(1)->bell), odd + 1);
+    assert_int_equal(dn_load_acquire_u32(device_of(1)->iface.bell), odd + 1);
     dn_ipnuma_unlock(device_of(1));
     dn_close(port[1]);
     dn_close(port[0]);
