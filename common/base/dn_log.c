@@ -6,6 +6,7 @@
 
 #include "dn_log.h"
 
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -31,6 +32,15 @@ void dn_log_answers_set(dn_log_fn_t fn, void *arg)
     dn_log_answer_fn = fn;
 }
 
+static void dn_log_write(const char *sentence)
+{
+    if (NULL != dn_log_fn) {
+        dn_log_fn(sentence, dn_log_arg);
+    } else {
+        fprintf(stderr, "dimmnet: %s\n", sentence);
+    }
+}
+
 void dn_log_error(const char *format, ...)
 {
     char sentence[DN_SENTENCE_MAX];
@@ -42,10 +52,43 @@ void dn_log_error(const char *format, ...)
     va_start(args, format);
     vsnprintf(sentence, sizeof(sentence), format, args);
     va_end(args);
-    if (NULL != dn_log_fn) {
-        dn_log_fn(sentence, dn_log_arg);
-    } else {
-        fprintf(stderr, "dimmnet: %s\n", sentence);
+    dn_log_write(sentence);
+}
+
+void dn_log_later(dn_log_later_t *later, const char *format, ...)
+{
+    va_list args;
+
+    if (dn_log_muted || DN_LOG_LATER_MAX <= later->count++) {
+        return;
+    }
+    va_start(args, format);
+    vsnprintf(later->sentence[later->count - 1], sizeof(later->sentence[0]), format, args);
+    va_end(args);
+}
+
+/** Sentences of a record that are kept. */
+static uint32_t dn_log_kept_later(const dn_log_later_t *later)
+{
+    return DN_LOG_LATER_MAX < later->count ? DN_LOG_LATER_MAX : later->count;
+}
+
+void dn_log_take(dn_log_later_t *later, dn_log_later_t *taken)
+{
+    taken->count = later->count;
+    memcpy(taken->sentence, later->sentence, dn_log_kept_later(later) * sizeof(later->sentence[0]));
+    later->count = 0;
+}
+
+void dn_log_taken(const dn_log_later_t *taken)
+{
+    const uint32_t kept = dn_log_kept_later(taken);
+
+    for (uint32_t i = 0; i < kept; i++) {
+        dn_log_write(taken->sentence[i]);
+    }
+    if (kept < taken->count) {
+        dn_log_error("%" PRIu32 " more errors of the same moment are left out", taken->count - kept);
     }
 }
 

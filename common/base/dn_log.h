@@ -27,4 +27,24 @@ DN_DEVICE_API void dn_log_mute(int mute);
  * earlier one. The caller may have to write the last answer as an error. */
 void dn_log_keep(char *sentence);
 
+/** Most sentences of a dn_log_later_t. */
+#define DN_LOG_LATER_MAX 8u
+
+/** Sentences that are formed under a lock, and logged when the lock has been let go: the receiver of log lines may take long, or call the
+ * library. All zero at first. The thread that forms a sentence also takes it out before it lets go of the lock. */
+typedef struct dn_log_later {
+    uint32_t count; /**< sentences, with those for which there was no room */
+    char sentence[DN_LOG_LATER_MAX][DN_SENTENCE_MAX]; /**< oldest first */
+} dn_log_later_t;
+
+/** Form a sentence, as for dn_log_error(). Beyond DN_LOG_LATER_MAX sentences, sentences are only counted. */
+DN_DEVICE_API void dn_log_later(dn_log_later_t *later, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/** Move the sentences to a record of the calling thread. The lock is still held. */
+DN_DEVICE_API void dn_log_take(dn_log_later_t *later, dn_log_later_t *taken);
+
+/** Write the sentences that dn_log_take() has moved. The lock has been let go. */
+DN_DEVICE_API void dn_log_taken(const dn_log_later_t *taken);
+
 #endif

@@ -8,7 +8,6 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,28 +16,13 @@
 
 #include "dn_log.h"
 
-void dn_ipnuma_say_later(dn_ipnuma_t *ipnuma, const char *format, ...)
-{
-    va_list args;
-
-    if (DN_IPNUMA_LATER > ipnuma->later.count) {
-        va_start(args, format);
-        vsnprintf(ipnuma->later.text[ipnuma->later.count++], sizeof(ipnuma->later.text[0]), format, args);
-        va_end(args);
-    }
-}
-
 void dn_ipnuma_unlock_and_say(dn_ipnuma_t *ipnuma)
 {
-    char text[DN_IPNUMA_LATER][sizeof(ipnuma->later.text[0])];
-    const uint32_t count = ipnuma->later.count;
+    dn_log_later_t taken;
 
-    memcpy(text, ipnuma->later.text, count * sizeof(text[0]));
-    ipnuma->later.count = 0;
+    dn_log_take(&ipnuma->later, &taken);
     pthread_mutex_unlock(&ipnuma->lock);
-    for (uint32_t i = 0; i < count; i++) {
-        dn_log_error("%s", text[i]);
-    }
+    dn_log_taken(&taken);
 }
 
 static void dn_ipnuma_free(dn_ipnuma_t *ipnuma)

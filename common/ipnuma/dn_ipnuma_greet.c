@@ -146,8 +146,8 @@ static void dn_ipnuma_challenged(dn_ipnuma_t *ipnuma, const dn_ipnuma_challenge_
         dn_count(&ipnuma->iface.counters->dropped, 1);
     } else if (DN_IPNUMA_WELCOME != challenge->terms.why) {
         if (DN_IPNUMA_FULL == challenge->terms.why) {
-            dn_ipnuma_say_later(ipnuma, "all slots of PID %" PRIu32 " are taken; raise max_peers there",
-                                pc->pid);
+            dn_log_later(&ipnuma->later, "all slots of PID %" PRIu32 " are taken; raise max_peers there",
+                         pc->pid);
         }
         dn_ipnuma_kill(pc, DN_PEER_PARTED);
     } else {
@@ -259,10 +259,10 @@ static const dn_auth_root_t *dn_ipnuma_is_genuine(dn_ipnuma_t *ipnuma,
     }
     if (hello->where.auth != ipnuma->where.auth) {
         if (!ipnuma->told) {
-            dn_ipnuma_say_later(ipnuma,
-                                "PID %" PRIu32
-                                " has another auth than this process; set it to one value for the whole job",
-                                hello->pid);
+            dn_log_later(&ipnuma->later,
+                         "PID %" PRIu32
+                         " has another auth than this process; set it to one value for the whole job",
+                         hello->pid);
         }
         ipnuma->told = 1;
         return NULL;
@@ -405,8 +405,8 @@ static void dn_ipnuma_packet(dn_ipnuma_t *ipnuma, uint8_t *bytes, size_t len, ui
     }
     dn_ipnuma_pc_count(pc);
     if (NULL != pc->link.broken) {
-        dn_ipnuma_say_later(ipnuma, "PID %" PRIu32 " sent %s over ipnuma; it is cut off", pc->pid,
-                            pc->link.broken);
+        dn_log_later(&ipnuma->later, "PID %" PRIu32 " sent %s over ipnuma; it is cut off", pc->pid,
+                     pc->link.broken);
         dn_count(&ipnuma->iface.counters->dropped, 1);
         dn_ipnuma_kill(pc, DN_PEER_SUSPECT);
     } else if (pc->link.parted) {

@@ -35,6 +35,7 @@
 #include "dn_host.h"
 #include "dn_ipnuma_link.h"
 #include "dn_ipnuma_table.h"
+#include "dn_log.h"
 #include "dn_sg.h"
 #include "dn_thread.h"
 #include "dn_xfer.h"
@@ -61,8 +62,6 @@
 #define DN_IPNUMA_SHARE 4u
 /** Most characters of the name of an interface, or of an address, with the end of the text. */
 #define DN_IPNUMA_NAME 64u
-/** Most log lines that wait until the lock is let go. */
-#define DN_IPNUMA_LATER 4u
 /** Longest time that closing waits for bytes on their way. */
 #define DN_IPNUMA_LINGER_NS UINT64_C(1000000000)
 
@@ -288,9 +287,9 @@ struct dn_ipnuma {
     uint32_t nready;
     dn_fifo_t done; /**< dn_ipnuma_op_t to be signalled */
 
-    int unmet;         /**< not 0: there are strangers */
-    uint32_t reap;     /**< some peer may be freed */
-    int told;          /**< not 0: it was logged that a process has another auth */
+    int unmet;     /**< not 0: there are strangers */
+    uint32_t reap; /**< some peer may be freed */
+    int told;      /**< not 0: it was logged that a process has another auth */
     int closing;
     uint64_t turns;     /**< turns in which the program has looked at the network */
     uint64_t turned_at; /**< time of the last turn of any thread */
@@ -300,11 +299,7 @@ struct dn_ipnuma {
     /** accesses of other processes that no shared region has let in */
     uint64_t refused_writes, refused_reads;
 
-    /** Log lines for dn_ipnuma_unlock_and_say(). */
-    struct {
-        uint32_t count;
-        char text[DN_IPNUMA_LATER][160];
-    } later;
+    dn_log_later_t later; /**< log lines for dn_ipnuma_unlock_and_say() */
 
     struct {
         enum dn_ipnuma_service_state state;
@@ -329,9 +324,6 @@ static inline void dn_ipnuma_lock(dn_ipnuma_t *ipnuma)
     pthread_mutex_lock(&ipnuma->lock);
 }
 
-/** Log a line when the lock is let go: the receiver of log lines may take long, or call the library. Beyond DN_IPNUMA_LATER lines, a
- * line is dropped. */
-void dn_ipnuma_say_later(dn_ipnuma_t *ipnuma, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /** Let the lock go, and log the lines that wait. */
 void dn_ipnuma_unlock_and_say(dn_ipnuma_t *ipnuma);
 

@@ -122,8 +122,8 @@ dn_ipnuma_pc_t *dn_ipnuma_pc_open(dn_ipnuma_t *ipnuma, const dn_ipnuma_where_t *
     pc->id = dn_ipnuma_pc_id(ipnuma);
     const uint64_t at = dn_ipnuma_llcm_pages(where, &len);
     if (0 == pc->id || DN_OK != dn_ipnuma_map_add(&ipnuma->map, pc->id, at, len, &pc->page)) {
-        dn_ipnuma_say_later(
-            ipnuma, "ipnuma has no PC ID or page left for PID %" PRIu32 "; connect to fewer processes", pid);
+        dn_log_later(&ipnuma->later,
+                     "ipnuma has no PC ID or page left for PID %" PRIu32 "; connect to fewer processes", pid);
         goto err_id;
     }
     pc->ipnuma = ipnuma;

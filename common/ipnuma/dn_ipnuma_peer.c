@@ -418,7 +418,7 @@ void dn_ipnuma_admitted(dn_iface_t *iface, const dn_pgid_t *pgid)
 
     dn_ipnuma_lock(ipnuma);
     if (DN_OK != dn_guests_add(&ipnuma->guests, pgid)) {
-        dn_ipnuma_say_later(ipnuma, "no memory to let a process group in over ipnuma");
+        dn_log_later(&ipnuma->later, "no memory to let a process group in over ipnuma");
     }
     dn_ipnuma_unlock(ipnuma);
 }

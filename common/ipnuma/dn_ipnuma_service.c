@@ -471,8 +471,8 @@ void dn_ipnuma_service_start(dn_ipnuma_t *ipnuma)
     const int failed = dn_thread_start(&ipnuma->service.thread, dn_ipnuma_serve, ipnuma);
     if (0 != failed) {
         dn_ipnuma_service_turn(ipnuma, DN_IPNUMA_NO_THREAD);
-        dn_ipnuma_say_later(
-            ipnuma,
+        dn_log_later(
+            &ipnuma->later,
             "no thread can be made to serve what comes over ipnuma: %s; raise limits, as of processes",
             strerror(failed));
     }
