@@ -12,6 +12,42 @@
 
 #include "dn_log.h"
 
+/** Suspect the peers that were condemned. Another thread may have freed one of them meanwhile. */
+static void dn_ofi_suspect_all(dn_ofi_t *ofi)
+{
+    dn_ofi_lock(ofi);
+    for (dn_ofi_peer_t *peer = ofi->peers; NULL != peer; peer = peer->next) {
+        const enum dn_peer_doubt why = peer->condemned;
+        if (DN_PEER_TRUSTED != why) {
+            peer->condemned = DN_PEER_TRUSTED;
+            dn_ofi_doubt(ofi, peer, why);
+        }
+    }
+    dn_ofi_unlock(ofi);
+}
+
+void dn_ofi_unlock_and_more(dn_ofi_t *ofi)
+{
+    const uint32_t after = ofi->after;
+    dn_log_later_t log;
+
+    ofi->after = 0;
+    dn_log_take(&ofi->log, &log);
+    if (ofi->threads) {
+        pthread_mutex_unlock(&ofi->lock);
+    }
+    if (0 != (DN_OFI_AFTER_CALL & after)) {
+        dn_ofi_watch_call(ofi);
+    }
+    if (0 != (DN_OFI_AFTER_RING & after)) {
+        dn_bell_touch(ofi->iface.bell);
+    }
+    dn_log_taken(&log);
+    if (0 != (DN_OFI_AFTER_CONDEMN & after)) {
+        dn_ofi_suspect_all(ofi);
+    }
+}
+
 static void dn_ofi_free(dn_ofi_t *ofi)
 {
     pthread_mutex_destroy(&ofi->lock);
@@ -144,6 +180,13 @@ static int dn_ofi_oversubscribed(const dn_iface_t *iface)
     return 0 != ofi->units && ofi->contenders > ofi->units;
 }
 
+/** Without a file to wait for, or without a thread, nobody reads what comes while the program sleeps. */
+static int dn_ofi_rings(const dn_iface_t *iface)
+{
+    const dn_ofi_t *ofi = (const dn_ofi_t *) iface;
+    return 0 <= ofi->cq_fd && 0 != ofi->timeout_ns;
+}
+
 const dn_device_t dn_device_ofi = {
     .name = "ofi",
     .open = dn_ofi_open,
@@ -165,4 +208,5 @@ const dn_device_t dn_device_ofi = {
     .map = NULL,
     .direct = dn_ofi_direct,
     .oversubscribed = dn_ofi_oversubscribed,
+    .rings = dn_ofi_rings,
 };

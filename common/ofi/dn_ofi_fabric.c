@@ -235,7 +235,7 @@ void dn_ofi_break(dn_ofi_t *ofi)
     }
     for (dn_ofi_peer_t *peer = ofi->peers; NULL != peer; peer = peer->next) {
         if (!peer->self) {
-            dn_peer_doubt(&peer->base, DN_PEER_SUSPECT);
+            dn_ofi_doubt(ofi, peer, DN_PEER_SUSPECT);
         }
     }
     ofi->work = 1;
@@ -381,7 +381,7 @@ static void dn_ofi_sent(dn_ofi_t *ofi, dn_ofi_buffer_t *buffer, int failed)
         /* Before the stream is open, a HELLO that goes out is no sign of life: the peer need not have answered. */
         stream->peer->watch.signs += (uint32_t) dn_ofi_stream_keyed(stream);
         if (failed) {
-            dn_peer_doubt(&stream->peer->base, DN_PEER_SUSPECT);
+            dn_ofi_doubt(ofi, stream->peer, DN_PEER_SUSPECT);
         }
     } else {
         dn_ofi_settle_stream(ofi, stream);
@@ -454,6 +454,10 @@ int dn_ofi_poll(dn_ofi_t *ofi)
         n = (int) got;
     } else if (-FI_EAVAIL == got) {
         n = dn_ofi_failed(ofi);
+    }
+    if (0 != n && ofi->awaited) {
+        ofi->awaited = 0;
+        dn_ofi_ring(ofi);
     }
     ofi->backlog = DN_OFI_BATCH == n;
     /* While enough receives are posted, post more only when nothing came: posting would come between a message and its answer. */

@@ -130,10 +130,13 @@ void dn_ofi_refused(dn_ofi_t *ofi, dn_ofi_stream_t *stream, uint64_t why)
         dn_ofi_settle_stream(ofi, stream);
         return;
     }
-    if (DN_OFI_FULL == why && !dn_peer_is_doubted(&stream->peer->base)) {
-        dn_log_error("all slots of PID %" PRIu32 " are taken; raise max_peers there", stream->peer->base.pid);
+    if (DN_OFI_FULL == why && !dn_ofi_is_doubted(stream->peer)) {
+        dn_log_later(&ofi->log, "all slots of PID %" PRIu32 " are taken; raise max_peers there",
+                     stream->peer->base.pid);
+        dn_ofi_condemn(ofi, stream->peer, DN_PEER_PARTED);
+    } else {
+        dn_ofi_doubt(ofi, stream->peer, DN_PEER_PARTED);
     }
-    dn_peer_doubt(&stream->peer->base, DN_PEER_PARTED);
 }
 
 void dn_ofi_challenged(dn_ofi_t *ofi, dn_ofi_buffer_t *buffer)
@@ -223,7 +226,7 @@ static int dn_ofi_find_dead(dn_ofi_t *ofi)
 
     for (dn_ofi_peer_t *peer = ofi->peers; NULL != peer; peer = peer->next) {
         if (0 != peer->rx.token && DN_OK != dn_ofi_check(&peer->base)) {
-            dn_peer_doubt(&peer->base, DN_PEER_SUSPECT);
+            dn_ofi_doubt(ofi, peer, DN_PEER_SUSPECT);
             found = 1;
         }
     }
@@ -336,6 +339,7 @@ static const dn_auth_root_t *dn_ofi_is_genuine(dn_ofi_t *ofi, const dn_ofi_hello
         dn_guests_root(&ofi->guests, dn_port_group(ofi->iface.port), hello->where.exchange, pgid);
     if (NULL == root) {
         dn_port_stranger(ofi->iface.port);
+        dn_ofi_ring(ofi);
         return NULL;
     }
     dn_auth_mac(root, message, DN_OFI_SIGNED, mac);
@@ -345,7 +349,8 @@ static const dn_auth_root_t *dn_ofi_is_genuine(dn_ofi_t *ofi, const dn_ofi_hello
     }
     if (hello->where.auth != ofi->where.auth) {
         if (!ofi->told) {
-            dn_log_error("PID %" PRIu32
+            dn_log_later(&ofi->log,
+                         "PID %" PRIu32
                          " has another auth than this process; set it to one value for the whole job",
                          hello->pid);
         }
@@ -393,6 +398,7 @@ static dn_ofi_peer_t *dn_ofi_become(dn_ofi_t *ofi, const dn_ofi_applicant_t *app
         /* The port is told under its lock, which the watcher does not have. */
         if (DN_OFI_WATCH_READS == ofi->watcher.state) {
             ofi->unmet = 1;
+            dn_ofi_ring(ofi);
         } else {
             dn_port_adopt(ofi->iface.port, &peer->base);
             dn_ofi_let_in(ofi, peer);

@@ -29,11 +29,16 @@
  * DN_ERR_UNSUPPORTED, and the core processor does them by messages. The target changes or
  * reads its memory for them when it reads the message (dn_core_alone()).
  *
- * The target's program takes no part: while it computes, the watcher (dn_ofi_watch.c) reads what
+ * The target's program takes no part: while it computes or sleeps, the watcher (dn_ofi_watch.c) reads what
  * comes, and runs no handler. While the program polls, the watcher leaves the network to the program.
  *
+ * The bell: whoever reads something that the program may wait for touches dn_iface_t::bell (dn_wait.h), once the lock is let go. This
+ * thing is stored under the lock, and the sleeper takes the lock in the look of step S1. Where the sleeper had the lock first, the ringer
+ * has taken the lock after step S0, so R1 finds the bell odd. Where the ringer had the lock first, S1 finds that thing. So these rings need
+ * no fence of other processes.
+ *
  * Locks: ofi->lock guards all data of the device, and serialises calls of libfabric. The lock
- * is a leaf: it is taken after the port's lock, and no handler, completion or
+ * is a leaf: it is taken after the port's lock, and no handler, completion, receiver of log lines or
  * dn_port_peer_lost() is called under it. With a time limit there is a watcher
  * (dn_ofi_watch.c), so even a program of one thread takes the lock. The watcher never has the
  * port's lock.
@@ -54,17 +59,48 @@ static inline void dn_ofi_lock(dn_ofi_t *ofi)
     }
 }
 
-/** Let go of the lock. Then wake the watcher, if messages were gathered under the lock: the watcher needs the lock. */
+/** Let go of the lock. Then do what has to be done without the lock: log, wake the watcher, ring. */
+void dn_ofi_unlock_and_more(dn_ofi_t *ofi);
+
 static inline void dn_ofi_unlock(dn_ofi_t *ofi)
 {
-    if (ofi->threads) {
-        const int calls = ofi->watcher.calls;
-        ofi->watcher.calls = 0;
+    if (0 != (ofi->after | ofi->log.count)) {
+        dn_ofi_unlock_and_more(ofi);
+    } else if (ofi->threads) {
         pthread_mutex_unlock(&ofi->lock);
-        if (calls) {
-            dn_ofi_watch_call(ofi);
-        }
     }
+}
+
+/** Something came that the program may wait for. */
+static inline void dn_ofi_ring(dn_ofi_t *ofi)
+{
+    ofi->after |= DN_OFI_AFTER_RING;
+}
+
+/** Is the bell odd: does the program sleep, or is it about to? Relaxed suffices: see above. */
+static inline int dn_ofi_is_odd(const dn_ofi_t *ofi)
+{
+    return 0 != dn_load_relaxed_u32(ofi->iface.bell) % 2;
+}
+
+/** A peer was found gone: dn_peer_doubt(). */
+static inline void dn_ofi_doubt(dn_ofi_t *ofi, dn_ofi_peer_t *peer, enum dn_peer_doubt why)
+{
+    dn_peer_doubt(&peer->base, why);
+    dn_ofi_ring(ofi);
+}
+
+/** Suspect a peer when the lock is let go, and the reason is logged: the line comes before the program learns of the loss. */
+static inline void dn_ofi_condemn(dn_ofi_t *ofi, dn_ofi_peer_t *peer, enum dn_peer_doubt why)
+{
+    peer->condemned = why;
+    ofi->after |= DN_OFI_AFTER_CONDEMN;
+}
+
+/** Is a peer in doubt, or about to be? */
+static inline int dn_ofi_is_doubted(const dn_ofi_peer_t *peer)
+{
+    return DN_PEER_TRUSTED != peer->condemned || dn_peer_is_doubted(&peer->base);
 }
 
 /** After the last message that came or went, calls are left out again when so many looks were in vain. */

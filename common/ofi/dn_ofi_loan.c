@@ -49,6 +49,7 @@ void dn_ofi_loan_return(dn_ofi_t *ofi, dn_ofi_buffer_t *buffer, dn_status_t stat
 
     loan->status = status;
     dn_fifo_push(&ofi->loan.back, &loan->item);
+    dn_ofi_ring(ofi);
 }
 
 void dn_ofi_loan_return_all(dn_ofi_t *ofi, const dn_ofi_stream_t *stream)

@@ -27,6 +27,7 @@ static void dn_ofi_append_self(dn_ofi_t *ofi, dn_ofi_peer_t *peer, dn_ofi_buffer
     buffer->later = 0;
     dn_ofi_put_last(&peer->rx.first, &peer->rx.last, buffer);
     dn_ofi_make_ready(ofi, peer);
+    dn_ofi_ring(ofi);
 }
 
 /** Is there room for a message of so many lines? If there is no stream to the peer, one is opened. */
@@ -55,7 +56,12 @@ dn_status_t dn_ofi_no_room(dn_ofi_t *ofi, dn_ofi_peer_t *peer)
         /* The answer tells whether a peer on another host lives. It also brings credit again, since a CREDIT may have been lost. */
         dn_ofi_inquire(ofi, peer->tx);
     }
-    return DN_OK == status ? DN_ERR_AGAIN : status;
+    if (DN_OK != status && DN_ERR_AGAIN != status) {
+        dn_ofi_ring(ofi);
+        return status;
+    }
+    ofi->awaited = 1;
+    return DN_ERR_AGAIN;
 }
 
 /** Take a buffer for a message of @p len bytes, and reserve room for the message. */
@@ -316,6 +322,11 @@ int dn_ofi_serve(dn_ofi_t *ofi, dn_ofi_peer_t *peer, dn_ofi_buffer_t *buffer)
     const dn_status_t status =
         dn_core_alone(&alone, asked->tag, buffer->bytes + sizeof(*asked), asked->len, 0 != peer->rx.later);
     buffer->later = DN_ERR_AGAIN == status;
+    if (DN_OK == status
+        && DN_CORE_PART_ASK != dn_core_part(asked->tag, buffer->bytes + sizeof(*asked), asked->len).kind) {
+        /* Memory has changed. */
+        dn_ofi_ring(ofi);
+    }
     if (NULL != answer.buffer) {
         const dn_ofi_head_t *head = dn_ofi_head(answer.buffer);
         const size_t len = head->len;
@@ -438,6 +449,7 @@ dn_status_t dn_ofi_fence(dn_peer_t *hot)
         /* The receiver takes messages in their order. RMA does not keep that order, so later RMA waits until the messages have come. */
         peer->rma.fenced = stream->number;
     }
+    ofi->awaited |= DN_INPROGRESS == status;
     dn_ofi_unlock(ofi);
     return status;
 }

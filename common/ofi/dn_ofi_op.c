@@ -151,6 +151,7 @@ static void dn_ofi_op_done(dn_ofi_t *ofi, dn_ofi_op_t *op)
     dn_fifo_remove(&op->peer->rma.ops, &op->item);
     op->peer->rma.handed += (uint32_t) op->failed;
     dn_fifo_push(&ofi->done, &op->item);
+    dn_ofi_ring(ofi);
 }
 
 /** Has an operation failed, or been given up? Then no more parts of it go to the provider. */
@@ -336,7 +337,7 @@ static void dn_ofi_rma_reset(dn_ofi_t *ofi, const dn_ofi_peer_t *gone)
     for (dn_ofi_peer_t *peer = ofi->peers; NULL != peer; peer = peer->next) {
         if (peer != gone && !dn_peer_is_doubted(&peer->base)
             && !dn_ofi_rma_await(ofi, peer, 0, dn_ofi_patience(ofi))) {
-            dn_peer_doubt(&peer->base, DN_PEER_SUSPECT);
+            dn_ofi_doubt(ofi, peer, DN_PEER_SUSPECT);
         }
     }
     ofi->resetting = 1;
@@ -406,7 +407,8 @@ void dn_ofi_rma_end(dn_ofi_t *ofi, dn_ofi_peer_t *peer, int signal)
             dn_ofi_rma_reset(ofi, peer);
         } else {
             if (signal) {
-                dn_log_error("provider %s does not give up a PULL from PID %" PRIu32
+                dn_log_later(&ofi->log,
+                             "provider %s does not give up a PULL from PID %" PRIu32
                              "; its endpoint is closed, and no peer is reached by it any more",
                              ofi->where.provider, peer->base.pid);
             }

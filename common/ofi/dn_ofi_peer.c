@@ -64,8 +64,6 @@ dn_status_t dn_ofi_make_peer(dn_ofi_t *ofi, const dn_peer_base_t *id, const dn_o
     peer->node = dn_ofi_node(ofi, where->name, where->name_len);
     if (NULL == peer->node) {
         free(peer);
-        dn_log_answer("ofi does not reach process %" PRIu32 ": provider %s does not take its address",
-                      where->os_pid, ofi->where.provider);
         return DN_ERR_UNREACH;
     }
     peer->base.iface = &ofi->iface;
@@ -163,7 +161,7 @@ void dn_ofi_admitted(dn_iface_t *iface, const dn_pgid_t *pgid)
 
     dn_ofi_lock(ofi);
     if (DN_OK != dn_guests_add(&ofi->guests, pgid)) {
-        dn_log_error("no memory to let a process group in over ofi");
+        dn_log_later(&ofi->log, "no memory to let a process group in over ofi");
     }
     dn_ofi_unlock(ofi);
 }
@@ -240,6 +238,7 @@ dn_status_t dn_ofi_connect(dn_iface_t *iface, const dn_peer_base_t *id, const vo
     } else if (NULL == peer) {
         status = dn_ofi_make_peer(ofi, id, &where, &peer);
     }
+    const int taken = DN_ERR_UNREACH != status;
     if (DN_OK == status && peer->self) {
         dn_ofi_end_rx(ofi, peer);
     } else if (DN_OK == status && NULL == peer->tx) {
@@ -253,6 +252,10 @@ dn_status_t dn_ofi_connect(dn_iface_t *iface, const dn_peer_base_t *id, const vo
         dn_ofi_let_in(ofi, peer);
     }
     dn_ofi_unlock(ofi);
+    if (!taken) {
+        dn_log_answer("ofi does not reach process %" PRIu32 ": provider %s does not take its address",
+                      where.os_pid, ofi->where.provider);
+    }
     if (DN_OK == status) {
         *peer_p = &peer->base;
     }
@@ -354,13 +357,13 @@ static void dn_ofi_tell_gone(dn_ofi_t *ofi, dn_ofi_peer_t *peer)
 void dn_ofi_give_up(dn_ofi_t *ofi, dn_ofi_peer_t *peer)
 {
     if (!dn_peer_is_doubted(&peer->base)) {
-        dn_log_error("a PULL from PID %" PRIu32 " does not end; it is given up", peer->base.pid);
+        dn_log_later(&ofi->log, "a PULL from PID %" PRIu32 " does not end; it is given up", peer->base.pid);
     }
     dn_ofi_tell_gone(ofi, peer);
     if (NULL != peer->tx) {
         dn_ofi_stream_end(peer->tx);
     }
-    dn_peer_doubt(&peer->base, DN_PEER_SUSPECT);
+    dn_ofi_doubt(ofi, peer, DN_PEER_SUSPECT);
 }
 
 void dn_ofi_lost(dn_peer_base_t *base)

@@ -47,7 +47,7 @@ void dn_ofi_broken(dn_ofi_t *ofi, dn_ofi_stream_t *stream)
 {
     dn_ofi_stream_end(stream);
     if (NULL != stream->peer) {
-        dn_peer_doubt(&stream->peer->base, DN_PEER_SUSPECT);
+        dn_ofi_doubt(ofi, stream->peer, DN_PEER_SUSPECT);
     }
 }
 
@@ -160,7 +160,7 @@ static void dn_ofi_gather(dn_ofi_t *ofi, dn_ofi_stream_t *stream)
         stream->burst.next = ofi->gathering;
         ofi->gathering = stream;
     }
-    ofi->watcher.calls |= !ofi->watcher.guards;
+    ofi->after |= ofi->watcher.guards ? 0 : DN_OFI_AFTER_CALL;
     ofi->watcher.guards = 1;
 }
 

@@ -22,6 +22,7 @@ void dn_ofi_apply(dn_ofi_t *ofi, const dn_ofi_buffer_t *buffer)
         return;
     }
     dn_store_bytes((uint8_t *) ofi->iface.llcm + store.off, store.value, store.size);
+    dn_ofi_ring(ofi);
 }
 
 void dn_ofi_let_in(dn_ofi_t *ofi, dn_ofi_peer_t *peer)
@@ -35,9 +36,9 @@ void dn_ofi_let_in(dn_ofi_t *ofi, dn_ofi_peer_t *peer)
 static void dn_ofi_distrust(dn_ofi_t *ofi, dn_ofi_peer_t *peer, const char *what)
 {
     dn_count(&ofi->iface.counters->dropped, 1);
-    if (!dn_peer_is_doubted(&peer->base)) {
-        dn_log_error("PID %" PRIu32 " sent %s over ofi; it is cut off", peer->base.pid, what);
-        dn_peer_doubt(&peer->base, DN_PEER_SUSPECT);
+    if (!dn_ofi_is_doubted(peer)) {
+        dn_log_later(&ofi->log, "PID %" PRIu32 " sent %s over ofi; it is cut off", peer->base.pid, what);
+        dn_ofi_condemn(ofi, peer, DN_PEER_SUSPECT);
     }
 }
 
@@ -67,10 +68,11 @@ static void dn_ofi_deliver(dn_ofi_t *ofi, dn_ofi_peer_t *peer, dn_ofi_buffer_t *
     peer->rx.number++;
     if (DN_OFI_LEAVE == head->kind || DN_OFI_CLOSE == head->kind) {
         if (DN_OFI_CLOSE == head->kind) {
-            dn_peer_doubt(&peer->base, DN_PEER_PARTED);
+            dn_ofi_doubt(ofi, peer, DN_PEER_PARTED);
         }
         dn_ofi_rx_turn(peer, DN_OFI_RX_LEAVES);
         dn_store_seq_cst(&ofi->reap, 1);
+        dn_ofi_ring(ofi);
         ofi->retry = NULL != ofi->applicant;
         dn_ofi_answer(ofi, peer);
         dn_ofi_buffer_free(ofi, buffer);
@@ -102,6 +104,7 @@ static void dn_ofi_deliver(dn_ofi_t *ofi, dn_ofi_peer_t *peer, dn_ofi_buffer_t *
     }
     dn_ofi_put_last(&peer->rx.first, &peer->rx.last, buffer);
     dn_ofi_make_ready(ofi, peer);
+    dn_ofi_ring(ofi);
 }
 
 /** Keep a message that has overtaken others until the others have come. */
@@ -281,9 +284,9 @@ static void dn_ofi_forgo(dn_ofi_t *ofi, uint64_t token)
     dn_ofi_peer_t *peer = dn_ofi_find_sender(ofi, token);
 
     dn_count(&ofi->iface.counters->dropped, 1);
-    if (NULL != peer && !dn_peer_is_doubted(&peer->base)) {
-        dn_log_error("no memory to receive from PID %" PRIu32 "; it is cut off", peer->base.pid);
-        dn_peer_doubt(&peer->base, DN_PEER_SUSPECT);
+    if (NULL != peer && !dn_ofi_is_doubted(peer)) {
+        dn_log_later(&ofi->log, "no memory to receive from PID %" PRIu32 "; it is cut off", peer->base.pid);
+        dn_ofi_condemn(ofi, peer, DN_PEER_SUSPECT);
     }
 }
 
@@ -297,9 +300,8 @@ static int dn_ofi_is_turned(dn_ofi_t *ofi, const dn_ofi_buffer_t *buffer, size_t
         return 0;
     }
     if (!ofi->told) {
-        dn_log_error("a process on a host with another byte order wants to talk over ofi; run a job on hosts "
-                     "of one byte "
-                     "order");
+        dn_log_later(&ofi->log, "a process on a host with another byte order wants to talk over ofi; run a "
+                                "job on hosts of one byte order");
     }
     ofi->told = 1;
     return 1;

@@ -21,6 +21,7 @@
 #include "dn_device.h"
 #include "dn_guest.h"
 #include "dn_host.h"
+#include "dn_log.h"
 #include "dn_ofi_wire.h"
 #include "dn_sg.h"
 #include "dn_thread.h"
@@ -286,8 +287,9 @@ typedef struct dn_ofi_peer {
     dn_auth_side_t side;                /**< its side of streams, but for the random bytes */
     uint32_t credit_max;                /**< lines that a stream to the peer may have there */
     int self;
-    int contends; /**< not 0: the peer runs only on cores where this process may run */
-    int pidfd;    /**< of its process, if it is on this host; else -1; or DN_PROCESS_ENDED */
+    int contends;                 /**< not 0: the peer runs only on cores where this process may run */
+    enum dn_peer_doubt condemned; /**< why the peer is to be doubted, once that is logged: dn_ofi_condemn() */
+    int pidfd;                    /**< of its process, if it is on this host; else -1; or DN_PROCESS_ENDED */
 
     /** Its stream to this process. */
     struct {
@@ -496,6 +498,13 @@ typedef struct dn_ofi {
 
     uint64_t turns; /**< turns in which a thread of the program has read: dn_ofi_take_turn() */
     int backlog;    /**< there may be completions that the last turn has not read */
+    int awaited;    /**< an operation of the program was told to wait: the next event rings */
+
+    /** Turns of the program while its bell was odd: dn_ofi_hand_on() */
+    struct {
+        uint64_t turns;
+        uint64_t since; /**< time of the last turn whose number DN_OFI_LULL_TURNS divides */
+    } odd;
 
     /** The thread of dn_ofi_watch.c. */
     struct {
@@ -503,13 +512,22 @@ typedef struct dn_ofi {
         pthread_t thread;
         int event;  /**< wakes the watcher: it has to look again, or to end */
         int guards; /**< the watcher sends what is gathered soon, even if the application makes no progress */
-        int calls;  /**< the watcher has to be woken for this when the lock is let go */
         dn_awake_t awake;
         dn_lull_t lull;
         uint64_t turns;  /**< dn_ofi_t::turns at the watcher's last look */
         uint64_t looked; /**< when any thread last looked after streams */
     } watcher;
+
+    uint32_t after;     /**< DN_OFI_AFTER_CALL and so on: what is done when the lock is let go */
+    dn_log_later_t log; /**< what is logged then */
 } dn_ofi_t;
+
+/** What is done when the lock is let go: dn_ofi_unlock(). */
+enum {
+    DN_OFI_AFTER_CALL = 1u,    /**< the watcher is woken */
+    DN_OFI_AFTER_RING = 2u,    /**< the bell is touched */
+    DN_OFI_AFTER_CONDEMN = 4u, /**< condemned peers are suspected */
+};
 
 /** By state: the states that may follow (dn_turn.h). */
 extern const uint32_t dn_ofi_watch_turns[];

@@ -124,7 +124,7 @@ dn_status_t dn_ofi_open_stream(dn_ofi_t *ofi, dn_ofi_peer_t *peer)
     peer->tx = stream;
     ofi->greeting++;
     ofi->greet_at = 0;
-    ofi->watcher.calls |= DN_OFI_WATCH_NONE != ofi->watcher.state;
+    ofi->after |= DN_OFI_AFTER_CALL;
     dn_ofi_greet(ofi, stream);
     return DN_OK;
 }

@@ -3,9 +3,10 @@
  * Copyright (c) 2026 The dimmnet authors
  */
 /** @file
- * The watcher: a thread that does the work of a network card. While the program computes, the watcher reads what comes, and so does what
- * peers ask of the memory of this process. While the program looks at the network itself, the watcher naps until the program stops
- * doing so (dn_lull_t). Where the provider has no file to wait for, the watcher looks at the network now and then.
+ * The watcher: a thread that does the work of a network card. While the program computes or sleeps, the watcher reads what comes, and so
+ * does what peers ask of the memory of this process. It rings the bell of a program that sleeps, when something came that the program may
+ * wait for. While the program looks at the network itself, the watcher naps until the program stops doing so (dn_lull_t), or is about to
+ * sleep. Where the provider has no file to wait for, the watcher looks at the network now and then, and the program sleeps by the clock.
  *
  * The watcher looks after peers, too. It asks a peer that is silent for half of the time limit. The peer is lost if it has not answered
  * at the end of the limit. A program may compute for longer than that: the watcher answers in its place. The watcher also sends what was
@@ -91,7 +92,7 @@ static void dn_ofi_look_at_streams(dn_ofi_t *ofi, uint64_t now, int away)
     for (uint32_t i = 0; i < ofi->nstreams; i++) {
         dn_ofi_stream_t *stream = ofi->stream[i];
         if (NULL == stream || dn_ofi_stream_ended(stream)
-            || (NULL != stream->peer && dn_peer_is_doubted(&stream->peer->base))) {
+            || (NULL != stream->peer && dn_ofi_is_doubted(stream->peer))) {
             continue;
         }
         if (away) {
@@ -103,8 +104,8 @@ static void dn_ofi_look_at_streams(dn_ofi_t *ofi, uint64_t now, int away)
             dn_ofi_stream_end(stream);
             dn_ofi_settle_stream(ofi, stream);
         } else if (NULL != wrong) {
-            dn_log_error("PID %" PRIu32 " %s; it is given up", stream->peer->base.pid, wrong);
-            dn_peer_doubt(&stream->peer->base, DN_PEER_SUSPECT);
+            dn_log_later(&ofi->log, "PID %" PRIu32 " %s; it is given up", stream->peer->base.pid, wrong);
+            dn_ofi_condemn(ofi, stream->peer, DN_PEER_SUSPECT);
         }
     }
 }
@@ -112,7 +113,7 @@ static void dn_ofi_look_at_streams(dn_ofi_t *ofi, uint64_t now, int away)
 /** Is there a stream from or to a peer, so that the peer has to answer? */
 static int dn_ofi_is_watched(const dn_ofi_t *ofi, const dn_ofi_peer_t *peer)
 {
-    return !peer->self && !dn_peer_is_doubted(&peer->base) && DN_OFI_KNOWN == peer->owner
+    return !peer->self && !dn_ofi_is_doubted(peer) && DN_OFI_KNOWN == peer->owner
            && (NULL == peer->tx || !dn_ofi_follows(ofi, peer->tx))
            && (NULL != peer->tx || DN_OFI_RX_OPEN == peer->rx.state);
 }
@@ -132,10 +133,11 @@ static void dn_ofi_look(dn_ofi_t *ofi)
             peer->watch.signs_at = peer->watch.signs;
             peer->watch.since = now;
         } else if (now - peer->watch.since > ofi->timeout_ns) {
-            dn_log_error("nothing was heard from PID %" PRIu32 " for %" PRIu64
+            dn_log_later(&ofi->log,
+                         "nothing was heard from PID %" PRIu32 " for %" PRIu64
                          " s (timeout_s); it is given up",
                          peer->base.pid, ofi->timeout_ns / UINT64_C(1000000000));
-            dn_peer_doubt(&peer->base, DN_PEER_SUSPECT);
+            dn_ofi_condemn(ofi, peer, DN_PEER_SUSPECT);
         } else if (now - peer->watch.since > ofi->timeout_ns / 2) {
             dn_ofi_probe(ofi, peer);
         }
@@ -159,7 +161,7 @@ static void dn_ofi_sleep(dn_ofi_t *ofi, uint64_t until, int listens)
     int woken = 0;
 
     /* Only the watcher runs here, so it need not call itself when it lets go of the lock. */
-    ofi->watcher.calls = 0;
+    ofi->after &= ~DN_OFI_AFTER_CALL;
     dn_ofi_unlock(ofi);
     if (backlog) {
         /* The file does not tell of completions that the provider has already. The program may want the lock. */
@@ -178,7 +180,7 @@ static void dn_ofi_nap(dn_ofi_t *ofi, uint64_t until)
     const uint64_t begin = dn_clock_ns();
 
     dn_ofi_watch_turn(ofi, DN_OFI_WATCH_NAPS);
-    ofi->watcher.calls = 0;
+    ofi->after &= ~DN_OFI_AFTER_CALL;
     dn_ofi_unlock(ofi);
     const uint64_t turns = dn_lull_wait(&ofi->watcher.lull, ofi->watcher.event, &ofi->turns, until);
     dn_ofi_lock(ofi);
@@ -197,6 +199,12 @@ static int dn_ofi_serve_turn(dn_ofi_t *ofi)
     return n;
 }
 
+/** Will the program be woken when the lock is let go? It wants a core then, and reads itself. */
+static int dn_ofi_wakes(const dn_ofi_t *ofi)
+{
+    return 0 != (DN_OFI_AFTER_RING & ofi->after) && dn_ofi_is_odd(ofi);
+}
+
 /** Have the watcher stay awake after a request, since the sender may send its next request when it has the answer. */
 static void dn_ofi_look_on(dn_ofi_t *ofi)
 {
@@ -207,7 +215,8 @@ static void dn_ofi_look_on(dn_ofi_t *ofi)
     if (!dn_awake_begin(&ofi->watcher.awake, now)) {
         return;
     }
-    while (dn_awake_lasts(&ofi->watcher.awake, now, came) && turns == ofi->turns && !ofi->closing) {
+    while (dn_awake_lasts(&ofi->watcher.awake, now, came) && turns == ofi->turns && !ofi->closing
+           && !dn_ofi_wakes(ofi)) {
         /* The program may want the lock. */
         dn_ofi_unlock(ofi);
         dn_pause();
@@ -259,10 +268,11 @@ static void *dn_ofi_beat(void *arg)
             ofi->watcher.guards = NULL != ofi->gathering;
             dn_ofi_let_go(ofi);
         }
-        const int polled = ofi->watcher.turns != ofi->turns;
+        /* Does the program look at the network? If it is about to sleep, it has looked, but the watcher has to read and ring. */
+        const int polled = ofi->watcher.turns != ofi->turns && !dn_ofi_is_odd(ofi);
         ofi->watcher.turns = ofi->turns;
         if (!polled && 0 != dn_ofi_serve_turn(ofi)) {
-            if (ofi->contenders <= ofi->units) {
+            if (ofi->contenders <= ofi->units && !dn_ofi_wakes(ofi)) {
                 dn_ofi_look_on(ofi);
             } else {
                 ofi->backlog = 1;
@@ -300,9 +310,9 @@ void dn_ofi_watch_start(dn_ofi_t *ofi)
         dn_ofi_watch_turn(ofi, DN_OFI_WATCH_SLEEPS);
     } else {
         ofi->timeout_ns = 0;
-        dn_log_error("no thread can be made to serve what comes over ofi, and to look after peers: %s; one "
-                     "that falls silent is "
-                     "waited for; raise limits, as of processes",
+        dn_log_later(&ofi->log,
+                     "no thread can be made to serve what comes over ofi, and to look after peers: %s; one "
+                     "that falls silent is waited for; raise limits, as of processes",
                      strerror(failed));
     }
 }

@@ -158,6 +158,7 @@ void dn_ofi_answer(dn_ofi_t *ofi, dn_ofi_peer_t *peer)
     if (DN_OFI_RX_LEAVES == peer->rx.state && 0 == (DN_OFI_OWES_PONG & peer->rx.owes)
         && dn_ofi_control(ofi, peer->node, DN_OFI_LEFT, peer->rx.token, way, 0)) {
         dn_ofi_rx_turn(peer, DN_OFI_RX_LEFT);
+        dn_ofi_ring(ofi);
     }
     ofi->work |= 0 != peer->rx.owes || DN_OFI_RX_LEAVES == peer->rx.state;
 }
@@ -171,7 +172,7 @@ void dn_ofi_asked(dn_ofi_t *ofi, dn_ofi_buffer_t *buffer)
         /* If the stream is not known yet, its sender asks again. */
         dn_count(&ofi->iface.counters->dropped, NULL != peer);
     } else if (DN_OFI_GONE == head->kind) {
-        dn_peer_doubt(&peer->base, DN_PEER_PARTED);
+        dn_ofi_doubt(ofi, peer, DN_PEER_PARTED);
     } else if (dn_peer_is_doubted(&peer->base)) {
         /* A PONG would keep the peer waiting for this process, which has given it up. */
         dn_ofi_control(ofi, peer->node, DN_OFI_REFUSE, peer->rx.token, &peer->rx.pair.way[DN_AUTH_ACCEPTOR],
