@@ -177,7 +177,7 @@ static void memory_is_reached_while_its_owner_sleeps(dn_world_t *world)
         dn_world_sleep(world, 1, GOES_ON, 1);
         dn_check_bytes(&memory[1], BYTES - sizeof(uint64_t), ROUNDS);
     } else {
-        await_sleep(world, 1);
+        dn_world_sleep(world, 0, SLEEPS, 1);
         for (uint64_t round = 1; round <= ROUNDS; round++) {
             const dn_xfer_t pull = {.local = back, .key = &world->board->seat[0].key[0], .len = BYTES};
             dn_test_fill((uint8_t *) &memory[1], BYTES - sizeof(uint64_t), round);
