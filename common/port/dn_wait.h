@@ -17,6 +17,8 @@
  * A process has a bell, a word that its peers map. The bell is odd while the process may sleep. A process that
  * stores something for a peer rings the peer's bell: a message, credit for messages, a line, a word, a PUSH, an
  * atomic operation, the end of its share of a transfer.
+ * Over a network, a thread of the device in the sleeper's own process reads what comes, and rings. No thread sees a PUSH that the
+ * network stores by itself: a sleeper that waits for its bytes looks at them when its sleep ends by the clock.
  *
  *   the sleeper                     the ringer, which has something for the sleeper
  *   S0 make the bell odd;           R0 store that thing
