@@ -260,6 +260,9 @@ struct dn_device {
     /** As progress, for a process that is about to sleep, or has just slept: look at each peer, and also do what
      * progress does only now and then. NULL: the port calls progress. */
     int (*look)(dn_iface_t *iface);
+    /** A thread of this process sleeps now, as the last step before it does: threads of the device that ring the bell have to read
+     * from now on. The port's lock is held. NULL: no thread of the device has to know. */
+    void (*sleeps)(dn_iface_t *iface);
     /** A number that changes with each message that dn_take() has taken. NULL: the device has no peek, or no process
      * sleeps on it. */
     uint64_t (*heard)(const dn_iface_t *iface);

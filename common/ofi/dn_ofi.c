@@ -180,8 +180,7 @@ static int dn_ofi_oversubscribed(const dn_iface_t *iface)
     return 0 != ofi->units && ofi->contenders > ofi->units;
 }
 
-/** Without a file to wait for, or without a thread, nobody reads what comes while the program sleeps. */
-static int dn_ofi_rings(const dn_iface_t *iface)
+int dn_ofi_rings(const dn_iface_t *iface)
 {
     const dn_ofi_t *ofi = (const dn_ofi_t *) iface;
     return 0 <= ofi->cq_fd && 0 != ofi->timeout_ns;
@@ -209,4 +208,6 @@ const dn_device_t dn_device_ofi = {
     .direct = dn_ofi_direct,
     .oversubscribed = dn_ofi_oversubscribed,
     .rings = dn_ofi_rings,
+    .look = dn_ofi_attend,
+    .sleeps = dn_ofi_hand_on,
 };

@@ -37,6 +37,10 @@
  * has taken the lock after step S0, so R1 finds the bell odd. Where the ringer had the lock first, S1 finds that thing. So these rings need
  * no fence of other processes.
  *
+ * Who reads: a thread tells the device at step S2 that it sleeps now (dn_ofi_hand_on()). From then on the watcher reads. A turn of another
+ * thread of the program takes the network back: that thread reads, and rings for the sleeper. When it stops without a sleep, as to compute,
+ * the watcher learns that by the clock (dn_lull_t). Whether the bell is odd does not matter here, since a wait that has ended leaves it odd.
+ *
  * Locks: ofi->lock guards all data of the device, and serialises calls of libfabric. The lock
  * is a leaf: it is taken after the port's lock, and no handler, completion, receiver of log lines or
  * dn_port_peer_lost() is called under it. With a time limit there is a watcher
@@ -48,6 +52,9 @@
 
 #include "dn_clock.h"
 #include "dn_ofi_state.h"
+
+/** Is the bell rung while the program sleeps? Without a file to wait for, or without a thread, nobody reads then. */
+int dn_ofi_rings(const dn_iface_t *iface);
 
 /** Wake the watcher. */
 void dn_ofi_watch_call(const dn_ofi_t *ofi);
@@ -75,12 +82,6 @@ static inline void dn_ofi_unlock(dn_ofi_t *ofi)
 static inline void dn_ofi_ring(dn_ofi_t *ofi)
 {
     ofi->after |= DN_OFI_AFTER_RING;
-}
-
-/** Is the bell odd: does the program sleep, or is it about to? Relaxed suffices: see above. */
-static inline int dn_ofi_is_odd(const dn_ofi_t *ofi)
-{
-    return 0 != dn_load_relaxed_u32(ofi->iface.bell) % 2;
 }
 
 /** A peer was found gone: dn_peer_doubt(). */
@@ -284,6 +285,10 @@ void dn_ofi_asked(dn_ofi_t *ofi, dn_ofi_buffer_t *buffer);
 /** @{ */
 int dn_ofi_progress(dn_iface_t *iface);
 int dn_ofi_recv(dn_peer_base_t *peer, int max);
+/** The next call of progress looks at the network, even if this device has no peer: the look of step S1 is not left out. @return 0. */
+int dn_ofi_attend(dn_iface_t *iface);
+/** A thread of the program sleeps now: the watcher reads, until a thread of the program takes a turn. */
+void dn_ofi_hand_on(dn_iface_t *iface);
 /** Look at the network and do what needs no handler. @return events. */
 int dn_ofi_turn(dn_ofi_t *ofi);
 /** Note that progress has to run handlers for a peer's messages. */

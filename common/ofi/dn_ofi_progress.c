@@ -212,29 +212,31 @@ static uint32_t dn_ofi_quiet(dn_ofi_t *ofi)
     return gap < DN_OFI_QUIET_CALLS_NS && !dn_ofi_is_busy(ofi) ? DN_OFI_QUIET : 0;
 }
 
-/** A program that takes so many nanoseconds for a turn, on average, may sleep between the turns. */
-#define DN_OFI_ODD_NS UINT64_C(25000)
-
-/** The program has looked, and its bell is odd: the program is about to sleep, or has slept. From now on the watcher reads. But a program
- * whose wait has ended without a ring has left the bell odd. Its turns follow each other too closely for sleeps between them. Then the bell
- * is made even, so that the watcher does not read beside the program. */
-static void dn_ofi_hand_on(dn_ofi_t *ofi)
+int dn_ofi_attend(dn_iface_t *iface)
 {
-    if (0 == ++ofi->odd.turns % DN_OFI_LULL_TURNS) {
-        const uint64_t now = dn_clock_ns();
-        ofi->after |= now - ofi->odd.since < DN_OFI_LULL_TURNS * DN_OFI_ODD_NS ? DN_OFI_AFTER_RING : 0;
-        ofi->odd.since = now;
+    dn_ofi_t *ofi = (dn_ofi_t *) iface;
+
+    if (dn_ofi_rings(iface)) {
+        ofi->looked = 0;
     }
-    /* The file of the network does not tell of completions that the provider has already. */
-    ofi->after |= DN_OFI_WATCH_NAPS == ofi->watcher.state || ofi->backlog ? DN_OFI_AFTER_CALL : 0;
+    return 0;
 }
 
-/** The program has looked at the network: if it is about to sleep, the watcher goes on. */
-static inline void dn_ofi_end_look(dn_ofi_t *ofi)
+void dn_ofi_hand_on(dn_iface_t *iface)
 {
-    if (dn_ofi_is_odd(ofi)) {
-        dn_ofi_hand_on(ofi);
+    dn_ofi_t *ofi = (dn_ofi_t *) iface;
+
+    if (!dn_ofi_rings(iface)) {
+        return;
     }
+    dn_ofi_lock(ofi);
+    ofi->watcher.handed = ofi->turns;
+    /* A watcher that naps or guards does not listen to the network. The file of the network does not tell of completions that the
+     * provider has already. */
+    if (DN_OFI_WATCH_NAPS == ofi->watcher.state || ofi->watcher.guards || ofi->backlog) {
+        ofi->after |= DN_OFI_AFTER_CALL;
+    }
+    dn_ofi_unlock(ofi);
 }
 
 int dn_ofi_progress(dn_iface_t *iface)
@@ -243,8 +245,7 @@ int dn_ofi_progress(dn_iface_t *iface)
     int n = 0;
 
     /* Relaxed suffices: a peer that the watcher enters just now is seen by a later call. */
-    if (0 == dn_load_relaxed(&ofi->npeers) && 0 == dn_load_relaxed(&ofi->draining) && !dn_ofi_is_odd(ofi)
-        && dn_ofi_rests(ofi)) {
+    if (0 == dn_load_relaxed(&ofi->npeers) && 0 == dn_load_relaxed(&ofi->draining) && dn_ofi_rests(ofi)) {
         return 0;
     }
     dn_ofi_lock(ofi);
@@ -257,7 +258,6 @@ int dn_ofi_progress(dn_iface_t *iface)
     } else if (NULL != ofi->peers || 0 != dn_load_seq_cst(&ofi->draining)) {
         iface->rest = dn_ofi_quiet(ofi);
     }
-    dn_ofi_end_look(ofi);
     const int more = dn_ofi_has_more(ofi);
     dn_ofi_unlock(ofi);
     return n + dn_ofi_end_turn(ofi, more);
@@ -277,7 +277,6 @@ int dn_ofi_recv(dn_peer_base_t *base, int max)
     const int n = dn_ofi_dispatch(ofi, peer, max);
     dn_ofi_let_go(ofi);
     dn_ofi_make_ready(ofi, peer);
-    dn_ofi_end_look(ofi);
     const int more = dn_ofi_has_more(ofi);
     dn_ofi_unlock(ofi);
     dn_ofi_end_turn(ofi, more);

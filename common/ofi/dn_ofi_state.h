@@ -500,12 +500,6 @@ typedef struct dn_ofi {
     int backlog;    /**< there may be completions that the last turn has not read */
     int awaited;    /**< an operation of the program was told to wait: the next event rings */
 
-    /** Turns of the program while its bell was odd: dn_ofi_hand_on() */
-    struct {
-        uint64_t turns;
-        uint64_t since; /**< time of the last turn whose number DN_OFI_LULL_TURNS divides */
-    } odd;
-
     /** The thread of dn_ofi_watch.c. */
     struct {
         enum dn_ofi_watch_state state;
@@ -514,7 +508,9 @@ typedef struct dn_ofi {
         int guards; /**< the watcher sends what is gathered soon, even if the application makes no progress */
         dn_awake_t awake;
         dn_lull_t lull;
-        uint64_t turns;  /**< dn_ofi_t::turns at the watcher's last look */
+        uint64_t turns; /**< dn_ofi_t::turns at the watcher's last look */
+        uint64_t
+            handed; /**< dn_ofi_t::turns when a thread of the program last went to sleep: dn_ofi_hand_on() */
         uint64_t looked; /**< when any thread last looked after streams */
     } watcher;
 

@@ -5,7 +5,7 @@
 /** @file
  * The watcher: a thread that does the work of a network card. While the program computes or sleeps, the watcher reads what comes, and so
  * does what peers ask of the memory of this process. It rings the bell of a program that sleeps, when something came that the program may
- * wait for. While the program looks at the network itself, the watcher naps until the program stops doing so (dn_lull_t), or is about to
+ * wait for. While the program looks at the network itself, the watcher naps until the program stops doing so (dn_lull_t), or goes to
  * sleep. Where the provider has no file to wait for, the watcher looks at the network now and then, and the program sleeps by the clock.
  *
  * The watcher looks after peers, too. It asks a peer that is silent for half of the time limit. The peer is lost if it has not answered
@@ -202,7 +202,8 @@ static int dn_ofi_serve_turn(dn_ofi_t *ofi)
 /** Will the program be woken when the lock is let go? It wants a core then, and reads itself. */
 static int dn_ofi_wakes(const dn_ofi_t *ofi)
 {
-    return 0 != (DN_OFI_AFTER_RING & ofi->after) && dn_ofi_is_odd(ofi);
+    /* Relaxed suffices: the ring itself looks again. */
+    return 0 != (DN_OFI_AFTER_RING & ofi->after) && 0 != dn_load_relaxed_u32(ofi->iface.bell) % 2;
 }
 
 /** Have the watcher stay awake after a request, since the sender may send its next request when it has the answer. */
@@ -268,8 +269,8 @@ static void *dn_ofi_beat(void *arg)
             ofi->watcher.guards = NULL != ofi->gathering;
             dn_ofi_let_go(ofi);
         }
-        /* Does the program look at the network? If it is about to sleep, it has looked, but the watcher has to read and ring. */
-        const int polled = ofi->watcher.turns != ofi->turns && !dn_ofi_is_odd(ofi);
+        /* Does the program look at the network? If it has gone to sleep since its last turn, the watcher has to read and ring. */
+        const int polled = ofi->watcher.turns != ofi->turns && ofi->watcher.handed != ofi->turns;
         ofi->watcher.turns = ofi->turns;
         if (!polled && 0 != dn_ofi_serve_turn(ofi)) {
             if (ofi->contenders <= ofi->units && !dn_ofi_wakes(ofi)) {

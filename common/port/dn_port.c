@@ -401,6 +401,19 @@ int dn_port_poll_all(dn_port_t *port)
     return n;
 }
 
+void dn_port_tell_sleep(dn_port_t *port)
+{
+    if (!dn_port_trylock(port)) {
+        return;
+    }
+    for (dn_iface_t *iface = port->ifaces; NULL != iface; iface = iface->next) {
+        if (NULL != iface->device->sleeps) {
+            iface->device->sleeps(iface);
+        }
+    }
+    dn_port_unlock(port);
+}
+
 int dn_recv(dn_peer_t *src, int max)
 {
     dn_peer_base_t *peer = (dn_peer_base_t *) src;

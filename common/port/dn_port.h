@@ -129,6 +129,8 @@ static inline void dn_port_give_bell(dn_port_t *port, dn_iface_t *iface)
 /** As dn_progress(), but look at everything. @return events. -1: nothing was looked at, since another thread receives, or others wait for
  * the lock that this thread holds. */
 int dn_port_poll_all(dn_port_t *port);
+/** Tell the devices that this thread sleeps now. Where another thread has the lock, nothing is told: that thread receives, and rings. */
+void dn_port_tell_sleep(dn_port_t *port);
 
 /** A number that changes when a message has come by this port, or another event. The lock is held. */
 uint64_t dn_port_heard(const dn_port_t *port);

@@ -127,6 +127,7 @@ static dn_wait_end_t dn_wait_nap(dn_port_t *port, dn_wait_t *wait, uint64_t now)
         return DN_WAIT_LOOK;
     }
     const uint32_t us = blind || wait->fenced ? dn_wait_nap_us(wait, now, blind) : DN_WAIT_NAP_MIN_US;
+    dn_port_tell_sleep(port);
     const dn_wait_end_t end = dn_wait_sleep(bell, wait->odd, us);
     /* What was on its way at S0 has come by now. */
     wait->fenced = 1;

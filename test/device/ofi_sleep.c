@@ -11,6 +11,7 @@
 
 #include "dn_world.h"
 
+#include <pthread.h>
 #include <sched.h>
 #include <time.h>
 #include <unistd.h>
@@ -22,7 +23,7 @@
 
 #define NETWORK "ofi:tcp@lo"
 
-enum { BYTES = 100000, ROUNDS = 20, TURNS = 200 };
+enum { BYTES = 100000, ROUNDS = 20, TURNS = 200, SLEEPS_IN_VAIN = 50 };
 
 /** Words of the board. */
 enum { SLEEPS, GOES_ON };
@@ -79,6 +80,7 @@ static void sleep_until_rung(const dn_world_t *world, uint32_t odd)
 {
     const struct timespec long_enough = {60, 0};
 
+    dn_port_tell_sleep(world->port);
     dn_check(dn_bell_sleep(dn_bell(world->port), odd, &long_enough));
 }
 
@@ -347,6 +349,97 @@ static void two_sleepers_without_a_file_take_turns(dn_world_t *world)
     take_turns(world, 1);
 }
 
+/** Wait by dn_wait() while nothing comes, with so many calls of progress before each call. The waiter sleeps: nobody rings. */
+static void sleep_in_vain(dn_port_t *port, unsigned polls, unsigned flags)
+{
+    dn_wait_t wait = {0};
+    unsigned slept = 0, woken = 0;
+
+    while (slept < SLEEPS_IN_VAIN) {
+        for (unsigned i = 0; i < polls; i++) {
+            (void) dn_progress(port);
+        }
+        switch (dn_wait(port, &wait, 0, flags)) {
+        case DN_WAIT_SLEPT:
+            slept++;
+            break;
+        case DN_WAIT_WOKEN:
+            woken++;
+            /* Some words of the devices may still be on their way. */
+            dn_check(woken < SLEEPS_IN_VAIN);
+            break;
+        default:
+            break;
+        }
+    }
+}
+
+/** A program sleeps that polls many times before each call of dn_wait(), as collectives do. */
+static void a_waiter_sleeps_however_often_it_polls(dn_world_t *world)
+{
+    world->config.wait = DN_WAIT_AUTO;
+    meet(world);
+    if (0 == world->rank) {
+        sleep_in_vain(world->port, 1024, 0);
+        sleep_in_vain(world->port, 3, DN_WAIT_BLIND);
+        dn_world_post(world, GOES_ON, 1);
+    } else {
+        dn_world_sleep(world, 0, GOES_ON, 1);
+    }
+    dn_world_stop(world);
+}
+
+/** A thread that polls until it is told to stop. */
+typedef struct poller {
+    dn_port_t *port;
+    uint32_t stops;
+} poller_t;
+
+static void *poll_on(void *arg)
+{
+    poller_t *poller = arg;
+
+    while (0 == dn_load_acquire_u32(&poller->stops)) {
+        for (unsigned i = 0; i < 64; i++) {
+            (void) dn_progress(poller->port);
+        }
+        yield();
+    }
+    return NULL;
+}
+
+/** A thread sleeps beside another that polls, and is woken by what the other reads. */
+static void a_thread_sleeps_beside_one_that_polls(dn_world_t *world)
+{
+    world->job.threads = 1;
+    world->config.wait = DN_WAIT_AUTO;
+    meet(world);
+    if (0 == world->rank) {
+        poller_t poller = {.port = world->port};
+        pthread_t thread;
+        dn_check_equal(pthread_create(&thread, NULL, poll_on, &poller), 0);
+        sleep_in_vain(world->port, 1, 0);
+        dn_world_post(world, GOES_ON, 1);
+        while (ROUNDS != dn_load_acquire(llcm_word)) {
+            const uint32_t odd = dn_bell_set(dn_bell(world->port));
+            (void) dn_bell_fence_all();
+            if (0 == dn_port_poll_all(world->port) && ROUNDS != dn_load_acquire(llcm_word)) {
+                sleep_until_rung(world, odd);
+            }
+        }
+        dn_store_release_u32(&poller.stops, 1);
+        dn_check_equal(pthread_join(thread, NULL), 0);
+    } else {
+        dn_world_sleep(world, 0, GOES_ON, 1);
+        for (uint64_t round = 1; round <= ROUNDS; round++) {
+            reach(world, BY_AOTF, round);
+            dn_world_fence(world, world->peer[0]);
+        }
+    }
+    dn_world_barrier(world);
+    dn_world_stop(world);
+}
+
 static const dn_world_test_t tests[] = {
     {"each_way_wakes", 2, each_way_wakes},
     {"memory_is_reached_while_its_owner_sleeps", 2, memory_is_reached_while_its_owner_sleeps},
@@ -354,6 +447,8 @@ static const dn_world_test_t tests[] = {
     {"room_wakes", 2, room_wakes},
     {"a_loss_wakes", 2, a_loss_wakes},
     {"each_device_of_a_list_wakes", 3, each_device_of_a_list_wakes},
+    {"a_waiter_sleeps_however_often_it_polls", 2, a_waiter_sleeps_however_often_it_polls},
+    {"a_thread_sleeps_beside_one_that_polls", 2, a_thread_sleeps_beside_one_that_polls},
     {"two_sleepers_take_turns", 2, two_sleepers_take_turns},
     {"two_sleepers_without_a_file_take_turns", 2, two_sleepers_without_a_file_take_turns},
 };
