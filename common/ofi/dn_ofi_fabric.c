@@ -446,6 +446,8 @@ int dn_ofi_poll(dn_ofi_t *ofi)
     struct fi_cq_msg_entry entry[DN_OFI_BATCH];
     int n = 0;
 
+    /* What is handled here may post more: dn_ofi_post(). */
+    ofi->backlog = 0;
     const ssize_t got = fi_cq_read(ofi->cq, entry, DN_OFI_BATCH);
     if (0 < got) {
         for (ssize_t i = 0; i < got; i++) {
@@ -459,7 +461,8 @@ int dn_ofi_poll(dn_ofi_t *ofi)
         ofi->awaited = 0;
         dn_ofi_ring(ofi);
     }
-    ofi->backlog = DN_OFI_BATCH == n;
+    /* Only a look in vain finds the queue empty: an error, too, ends a batch. */
+    ofi->backlog |= 0 != n;
     /* While enough receives are posted, post more only when nothing came: posting would come between a message and its answer. */
     if (ofi->rx_posted < ofi->rx_want && (0 == n || ofi->rx_posted < ofi->rx_want / 2)) {
         const uint32_t posted = ofi->rx_posted;

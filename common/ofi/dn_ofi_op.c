@@ -124,6 +124,7 @@ ssize_t dn_ofi_issue(dn_ofi_t *ofi, dn_ofi_op_t *op)
         return ret;
     }
     ofi->tx_left--;
+    ofi->backlog = 1;
     op->local_at = local_at;
     op->remote_at = remote_at;
     return 0;

@@ -32,6 +32,7 @@ ssize_t dn_ofi_post(dn_ofi_t *ofi, dn_ofi_buffer_t *buffer, const dn_ofi_node_t 
         fi_send(ofi->ep, buffer->bytes, buffer->size, buffer->desc, node->addr, &buffer->request.context);
     if (0 == ret) {
         ofi->tx_left--;
+        ofi->backlog = 1;
         dn_ofi_stir(ofi);
     }
     return ret;

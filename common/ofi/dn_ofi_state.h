@@ -497,8 +497,10 @@ typedef struct dn_ofi {
     uint32_t lively; /**< so many looks in vain are left until calls are left out again */
 
     uint64_t turns; /**< turns in which a thread of the program has read: dn_ofi_take_turn() */
-    int backlog;    /**< there may be completions that the last turn has not read */
-    int awaited;    /**< an operation of the program was told to wait: the next event rings */
+    /** there may be completions that no turn has read: the last look found some, or something was posted since, which the provider may have
+     * completed at once. The file of the network tells of none of them */
+    int backlog;
+    int awaited; /**< an operation of the program was told to wait: the next event rings */
 
     /** The thread of dn_ofi_watch.c. */
     struct {
