@@ -130,12 +130,13 @@ int dn_ofi_turn(dn_ofi_t *ofi)
     return n;
 }
 
-/** End a turn, without the lock: signal completions, tell the port of lost peers, and free peers that have left. */
+/** End a turn, without the lock: signal completions, tell the port of lost peers, and free peers that have left.
+ * @param[in] more  dn_ofi_has_more(). Doubts are looked at here, since condemned peers are doubted when the lock is let go. */
 static int dn_ofi_end_turn(dn_ofi_t *ofi, int more)
 {
     int n = 0;
 
-    if (__builtin_expect(more, 0)) {
+    if (__builtin_expect(more || 0 != dn_load_acquire_u32(&ofi->iface.doubts), 0)) {
         n = dn_ofi_signal(ofi);
         if (0 != dn_load_acquire_u32(&ofi->iface.doubts)) {
             dn_port_bury(&ofi->iface);
@@ -147,11 +148,10 @@ static int dn_ofi_end_turn(dn_ofi_t *ofi, int more)
     return n;
 }
 
-/** Is there something for dn_ofi_end_turn()? */
+/** Is there something for dn_ofi_end_turn() that needs the lock to be seen? */
 static int dn_ofi_has_more(const dn_ofi_t *ofi)
 {
-    return NULL != ofi->done.first || NULL != ofi->loan.back.first
-           || 0 != dn_load_acquire_u32(&ofi->iface.doubts) || dn_load_seq_cst(&ofi->reap);
+    return NULL != ofi->done.first || NULL != ofi->loan.back.first || dn_load_seq_cst(&ofi->reap);
 }
 
 /** While this device has no peer, only a HELLO can come. Can a look at the network be left out now? */
