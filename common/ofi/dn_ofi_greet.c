@@ -236,7 +236,7 @@ static int dn_ofi_find_dead(dn_ofi_t *ofi)
 /** May a process that says HELLO have a stream to this process? @param peer NULL: the process is not known yet. */
 static enum dn_ofi_refusal dn_ofi_judge(const dn_ofi_t *ofi, const dn_ofi_peer_t *peer)
 {
-    if (ofi->closing || (NULL != peer && dn_peer_is_doubted(&peer->base))) {
+    if (ofi->closing || (NULL != peer && dn_ofi_is_doubted(peer))) {
         return DN_OFI_CLOSED;
     }
     if ((NULL == peer || 0 == peer->rx.token) && ofi->nsenders >= ofi->max_senders) {

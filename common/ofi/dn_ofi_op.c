@@ -336,7 +336,7 @@ static void dn_ofi_rma_reset(dn_ofi_t *ofi, const dn_ofi_peer_t *gone)
 {
     /* First wait for the writes to other peers. Bytes on their way could arrive behind the bytes of the second try, and of later writes. */
     for (dn_ofi_peer_t *peer = ofi->peers; NULL != peer; peer = peer->next) {
-        if (peer != gone && !dn_peer_is_doubted(&peer->base)
+        if (peer != gone && !dn_ofi_is_doubted(peer)
             && !dn_ofi_rma_await(ofi, peer, 0, dn_ofi_patience(ofi))) {
             dn_ofi_doubt(ofi, peer, DN_PEER_SUSPECT);
         }
@@ -401,8 +401,7 @@ void dn_ofi_rma_end(dn_ofi_t *ofi, dn_ofi_peer_t *peer, int signal)
         op->status = DN_ERR_UNREACH;
     }
     /* A PULL could write to memory that the caller of the PULL is about to get back. */
-    if (!dn_ofi_await_pulls(ofi, peer,
-                            signal && !dn_peer_is_doubted(&peer->base) ? dn_ofi_patience(ofi) : last_ns)
+    if (!dn_ofi_await_pulls(ofi, peer, signal && !dn_ofi_is_doubted(peer) ? dn_ofi_patience(ofi) : last_ns)
         && !dn_ofi_fail_pulls(ofi, peer, !signal)) {
         if (!alone) {
             dn_ofi_rma_reset(ofi, peer);

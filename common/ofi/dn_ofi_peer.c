@@ -356,7 +356,7 @@ static void dn_ofi_tell_gone(dn_ofi_t *ofi, dn_ofi_peer_t *peer)
 
 void dn_ofi_give_up(dn_ofi_t *ofi, dn_ofi_peer_t *peer)
 {
-    if (!dn_peer_is_doubted(&peer->base)) {
+    if (!dn_ofi_is_doubted(peer)) {
         dn_log_later(&ofi->log, "a PULL from PID %" PRIu32 " does not end; it is given up", peer->base.pid);
     }
     dn_ofi_tell_gone(ofi, peer);

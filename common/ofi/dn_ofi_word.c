@@ -173,7 +173,7 @@ void dn_ofi_asked(dn_ofi_t *ofi, dn_ofi_buffer_t *buffer)
         dn_count(&ofi->iface.counters->dropped, NULL != peer);
     } else if (DN_OFI_GONE == head->kind) {
         dn_ofi_doubt(ofi, peer, DN_PEER_PARTED);
-    } else if (dn_peer_is_doubted(&peer->base)) {
+    } else if (dn_ofi_is_doubted(peer)) {
         /* A PONG would keep the peer waiting for this process, which has given it up. */
         dn_ofi_control(ofi, peer->node, DN_OFI_REFUSE, peer->rx.token, &peer->rx.pair.way[DN_AUTH_ACCEPTOR],
                        DN_OFI_CLOSED);
