@@ -234,10 +234,11 @@ static void dn_ofi_look_on(dn_ofi_t *ofi)
     }
 }
 
-/** Read the messages that the program has left unread, then look after all peers. */
+/** Read the messages that the program has left unread, then look after all peers. A program that will be woken reads the rest itself. */
 static void dn_ofi_look_after(dn_ofi_t *ofi)
 {
-    for (int i = 0; i < DN_OFI_CATCH_UP && ofi->backlog && 0 != dn_ofi_serve_turn(ofi); i++) {
+    for (int i = 0; i < DN_OFI_CATCH_UP && ofi->backlog && !dn_ofi_wakes(ofi) && 0 != dn_ofi_serve_turn(ofi);
+         i++) {
     }
     dn_ofi_look(ofi);
 }
