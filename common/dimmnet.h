@@ -409,7 +409,8 @@ DN_API int dn_oversubscribed(const dn_port_t *port);
 /** dn_config_t::first of this port. A caller with counters of its own starts them at this value, too. */
 DN_API uint32_t dn_first(const dn_port_t *port);
 
-/** The word by which peers wake this process while it sleeps in dn_wait() (dn_wait.h). NULL: no peer can wake it. */
+/** The word by which peers, or threads of devices in this process, wake this process while it sleeps in dn_wait() (dn_wait.h). NULL: nobody
+ * wakes it, and it sleeps by the clock. */
 DN_API uint32_t *dn_bell(const dn_port_t *port);
 
 /**

@@ -254,7 +254,8 @@ struct dn_device {
     int (*opens)(const dn_peer_base_t *src, const dn_key_t *key);
     /** Does this process share its cores with peers (dn_oversubscribed())? NULL: no. */
     int (*oversubscribed)(const dn_iface_t *iface);
-    /** Is dn_iface_t::bell touched for each thing that this process may wait for, and that comes by this device? Where a
+    /** Is dn_iface_t::bell touched for each thing that this process may wait for, and that comes by this device? A PUSH that a network
+     * stores by itself, with no status, is excepted: a sleeper finds its bytes when the sleep ends by the clock. Where a
      * device has dn_peer_ops_t::wake, that touches the bell of the peer, too. NULL: no. */
     int (*rings)(const dn_iface_t *iface);
     /** As progress, for a process that is about to sleep, or has just slept: look at each peer, and also do what

@@ -68,7 +68,7 @@ void dn_log_later(dn_log_later_t *later, const char *format, ...)
 }
 
 /** Sentences of a record that are kept. */
-static uint32_t dn_log_kept_later(const dn_log_later_t *later)
+static uint32_t dn_log_later_kept(const dn_log_later_t *later)
 {
     return DN_LOG_LATER_MAX < later->count ? DN_LOG_LATER_MAX : later->count;
 }
@@ -76,19 +76,22 @@ static uint32_t dn_log_kept_later(const dn_log_later_t *later)
 void dn_log_take(dn_log_later_t *later, dn_log_later_t *taken)
 {
     taken->count = later->count;
-    memcpy(taken->sentence, later->sentence, dn_log_kept_later(later) * sizeof(later->sentence[0]));
+    memcpy(taken->sentence, later->sentence, dn_log_later_kept(later) * sizeof(later->sentence[0]));
     later->count = 0;
 }
 
 void dn_log_taken(const dn_log_later_t *taken)
 {
-    const uint32_t kept = dn_log_kept_later(taken);
+    const uint32_t kept = dn_log_later_kept(taken);
 
     for (uint32_t i = 0; i < kept; i++) {
         dn_log_write(taken->sentence[i]);
     }
     if (kept < taken->count) {
-        dn_log_error("%" PRIu32 " more errors of the same moment are left out", taken->count - kept);
+        char sentence[DN_SENTENCE_MAX];
+        snprintf(sentence, sizeof(sentence), "%" PRIu32 " more errors of the same moment are left out",
+                 taken->count - kept);
+        dn_log_write(sentence);
     }
 }
 

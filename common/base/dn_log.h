@@ -37,7 +37,7 @@ typedef struct dn_log_later {
     char sentence[DN_LOG_LATER_MAX][DN_SENTENCE_MAX]; /**< oldest first */
 } dn_log_later_t;
 
-/** Form a sentence, as for dn_log_error(). Beyond DN_LOG_LATER_MAX sentences, sentences are only counted. */
+/** Form a sentence, as for dn_log_error(): dn_log_mute() holds now, and not when the sentence is written. Beyond DN_LOG_LATER_MAX sentences, sentences are only counted. */
 DN_DEVICE_API void dn_log_later(dn_log_later_t *later, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 

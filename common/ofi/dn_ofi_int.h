@@ -43,7 +43,8 @@
  *
  * Locks: ofi->lock guards all data of the device, and serialises calls of libfabric. The lock
  * is a leaf: it is taken after the port's lock, and no handler, completion, receiver of log lines or
- * dn_port_peer_lost() is called under it. With a time limit there is a watcher
+ * dn_port_peer_lost() is called under it. There is one exception: where dn_port_adopt() finds no memory to inject faults, it logs
+ * that at once. With a time limit there is a watcher
  * (dn_ofi_watch.c), so even a program of one thread takes the lock. The watcher never has the
  * port's lock.
  */

@@ -238,7 +238,7 @@ dn_status_t dn_ofi_connect(dn_iface_t *iface, const dn_peer_base_t *id, const vo
     } else if (NULL == peer) {
         status = dn_ofi_make_peer(ofi, id, &where, &peer);
     }
-    const int taken = DN_ERR_UNREACH != status;
+    const int entered = DN_ERR_UNREACH != status;
     if (DN_OK == status && peer->self) {
         dn_ofi_end_rx(ofi, peer);
     } else if (DN_OK == status && NULL == peer->tx) {
@@ -252,7 +252,7 @@ dn_status_t dn_ofi_connect(dn_iface_t *iface, const dn_peer_base_t *id, const vo
         dn_ofi_let_in(ofi, peer);
     }
     dn_ofi_unlock(ofi);
-    if (!taken) {
+    if (!entered) {
         dn_log_answer("ofi does not reach process %" PRIu32 ": provider %s does not take its address",
                       where.os_pid, ofi->where.provider);
     }

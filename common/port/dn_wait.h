@@ -14,11 +14,14 @@
  *
  * Each sleep costs the time of a wake. The later a sleep begins, the smaller is this cost beside the time waited before.
  *
- * A process has a bell, a word that its peers map. The bell is odd while the process may sleep. A process that
+ * A process has a bell, a word that its peers map where they share memory. The bell is odd while the process may sleep. A process that
  * stores something for a peer rings the peer's bell: a message, credit for messages, a line, a word, a PUSH, an
  * atomic operation, the end of its share of a transfer.
- * Over a network, a thread of the device in the sleeper's own process reads what comes, and rings. No thread sees a PUSH that the
- * network stores by itself: a sleeper that waits for its bytes looks at them when its sleep ends by the clock.
+ * Over a network, a thread of the device in the sleeper's own process reads what comes, and rings. At S2 the sleeper tells the devices that
+ * it sleeps, so that such a thread reads from now on, even where the loop has polled since S1. Where another thread of the sleeper's process
+ * polls meanwhile, that thread reads and rings. When it stops as to compute, the device's thread goes on after a millisecond or so.
+ * No thread sees a PUSH that the network stores by itself: a sleeper that waits for its bytes looks at them when its sleep ends by the
+ * clock.
  *
  *   the sleeper                     the ringer, which has something for the sleeper
  *   S0 make the bell odd;           R0 store that thing

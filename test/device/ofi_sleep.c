@@ -167,7 +167,8 @@ static void each_way_wakes(dn_world_t *world)
     dn_world_stop(world);
 }
 
-/** All that needs no handler is done in the memory of a process that has gone to sleep, and makes no call. */
+/** All that needs no handler is done in the memory of a process that has looked for the last time, and makes no call. The watcher takes over
+ * after a while even if nobody tells it that the process sleeps. */
 static void memory_is_reached_while_its_owner_sleeps(dn_world_t *world)
 {
     static uint8_t back[BYTES];
@@ -312,7 +313,8 @@ static void each_device_of_a_list_wakes(dn_world_t *world)
     dn_world_stop(world);
 }
 
-/** Answer each message of the other by one, from dn_wait(). @param blind  Must the waits be blind? */
+/** Answer each message of the other by one, from dn_wait(). A ring that was missed would only make it slow, as a sleep ends by the clock: the
+ * tests above pin the rings. @param blind  Must the waits be blind? */
 static void take_turns(dn_world_t *world, int blind)
 {
     world->config.wait = DN_WAIT_SLEEP;
