@@ -234,6 +234,7 @@ static dn_status_t dn_ofi_send_both(dn_ofi_t *ofi, dn_ofi_stream_t *stream, cons
         return DN_ERR_UNSUPPORTED;
     }
     ofi->tx_left--;
+    ofi->backlog = 1;
     stream->number++;
     stream->sent += buffer->lines;
     stream->flying++;

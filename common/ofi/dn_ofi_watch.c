@@ -234,13 +234,18 @@ static void dn_ofi_look_on(dn_ofi_t *ofi)
     }
 }
 
-/** Read the messages that the program has left unread, then look after all peers. A program that will be woken reads the rest itself. */
-static void dn_ofi_look_after(dn_ofi_t *ofi)
+/** Read the messages that the program has left unread, then look after all peers. @return 0: not yet, since a sleeping program has to be
+ * woken first, and there may be signs of life that are not read. */
+static int dn_ofi_look_after(dn_ofi_t *ofi)
 {
     for (int i = 0; i < DN_OFI_CATCH_UP && ofi->backlog && !dn_ofi_wakes(ofi) && 0 != dn_ofi_serve_turn(ofi);
          i++) {
     }
+    if (ofi->backlog && dn_ofi_wakes(ofi)) {
+        return 0;
+    }
     dn_ofi_look(ofi);
+    return 1;
 }
 
 /** When the watcher has work to do, if nothing comes and no thread calls it. */
@@ -280,8 +285,7 @@ static void *dn_ofi_beat(void *arg)
                 ofi->backlog = 1;
             }
         }
-        if (dn_clock_ns() >= look_at) {
-            dn_ofi_look_after(ofi);
+        if (dn_clock_ns() >= look_at && dn_ofi_look_after(ofi)) {
             look_at = dn_clock_ns() + ofi->timeout_ns / DN_OFI_LOOKS;
         }
         if (ofi->watcher.guards || ofi->closing) {
