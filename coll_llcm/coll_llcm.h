@@ -167,19 +167,13 @@ typedef struct coll_llcm {
         opal_free_list_t requests; /**< has a lock of its own */
     } nonblocking;
     coll_llcm_area_t *areas; /**< all areas of this process */
-    uint64_t long_bytes;     /**< of collectives through areas; by coll_llcm_count() */
-    uint64_t exchanges; /**< allgathers, gathers and alltoalls, also with lengths; by coll_llcm_count() */
-    uint64_t naps;      /**< sleeps of this process in collectives; not under the lock */
+    /* by dn_count(): an atomic addition would take longer than the rest of a short collective's bookkeeping */
+    uint64_t long_bytes; /**< of collectives through areas */
+    uint64_t exchanges;  /**< allgathers, gathers and alltoalls, also with lengths */
+    uint64_t naps;       /**< sleeps of this process in collectives; not under the lock */
 } coll_llcm_t;
 
 extern coll_llcm_t coll_llcm;
-
-/** Add to a counter that tools read. Two threads that count at once may lose a count: an atomic addition would take longer than the rest
- * of a short collective's bookkeeping. */
-static inline void coll_llcm_count(uint64_t *counter, uint64_t more)
-{
-    dn_store_relaxed(counter, dn_load_relaxed(counter) + more);
-}
 
 OMPI_DECLSPEC extern mca_coll_base_component_t mca_coll_llcm_component;
 

@@ -248,7 +248,7 @@ static int exchange_letters(coll_llcm_module_t *module, struct ompi_communicator
     if (OMPI_SUCCESS != rc) {
         return rc;
     }
-    coll_llcm_count(&coll_llcm.exchanges, 1);
+    dn_count(&coll_llcm.exchanges, 1);
     rc = keep_own(&letters);
     return OMPI_SUCCESS == rc && letters.excess ? MPI_ERR_TRUNCATE : rc;
 }

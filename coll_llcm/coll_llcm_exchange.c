@@ -348,7 +348,7 @@ static int allgather_by(coll_llcm_way_t way, coll_llcm_module_t *module, struct 
     const given_t given =
         given_of(in_place ? places_block(places, rank) : sbuf, in_place ? count : scount,
                  in_place ? places->type : stype, coll_llcm_bytes(count, places->type), &marks);
-    coll_llcm_count(&coll_llcm.exchanges, 1);
+    dn_count(&coll_llcm.exchanges, 1);
     if (0 == len) {
         return marks ? MPI_ERR_TRUNCATE : OMPI_SUCCESS;
     }
@@ -422,7 +422,7 @@ int coll_llcm_gather(const void *sbuf, dn_ompi_count_t scount, struct ompi_datat
                            .count = in_place ? rcount : scount,
                            .type = in_place ? rtype : stype,
                            .bytes = len};
-    coll_llcm_count(&coll_llcm.exchanges, 1);
+    dn_count(&coll_llcm.exchanges, 1);
     return gather_long(module, comm, &given, in_place, &places, len, root);
 }
 
@@ -444,7 +444,7 @@ int coll_llcm_alltoall(const void *sbuf, dn_ompi_count_t scount, struct ompi_dat
         return module->saved.coll_alltoall(sbuf, scount, stype, rbuf, rcount, rtype, comm,
                                            module->saved.coll_alltoall_module);
     }
-    coll_llcm_count(&coll_llcm.exchanges, 1);
+    dn_count(&coll_llcm.exchanges, 1);
     if (0 == len) {
         return OMPI_SUCCESS;
     }

@@ -277,7 +277,7 @@ static int wait_for(coll_llcm_module_t *module, dn_status_t status, size_t bytes
         }
         status = dn_tree_long_test(module->lng);
     }
-    coll_llcm_count(&coll_llcm.long_bytes, bytes);
+    dn_count(&coll_llcm.long_bytes, bytes);
     if (OPAL_LIKELY(DN_OK == status)) {
         return OMPI_SUCCESS;
     }

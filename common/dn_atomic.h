@@ -100,6 +100,12 @@ static inline void dn_store_relaxed_u32(uint32_t *word, uint32_t value)
 }
 /** @} */
 
+/** Add to a counter by a load and a store: where several threads add, a count may be lost. */
+static inline void dn_count(uint64_t *counter, uint64_t add)
+{
+    dn_store_relaxed(counter, dn_load_relaxed(counter) + add);
+}
+
 /** Store the low 1 to 8 bytes of a value by release. Where @p size is 1, 2, 4 or 8 and divides the address, this is one
  * store; else the bytes are stored singly, from the low end. */
 static inline void dn_store_bytes(uint8_t *to, uint64_t value, size_t size)

@@ -478,10 +478,4 @@ static inline void dn_bell_touch(uint32_t *bell)
 }
 /** @} */
 
-/** Add to a counter by a load and a store: where several threads add, a count may be lost. */
-static inline void dn_count(uint64_t *counter, uint64_t add)
-{
-    dn_store_relaxed(counter, dn_load_relaxed(counter) + add);
-}
-
 #endif

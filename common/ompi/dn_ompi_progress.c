@@ -327,7 +327,7 @@ static int progress_callback(void)
     }
     if (0 < events) {
         dn_store_relaxed(&dn_ompi_progress.polls, 0);
-        dn_store_relaxed(&dn_ompi_progress.events, dn_load_relaxed(&dn_ompi_progress.events) + 1);
+        dn_count(&dn_ompi_progress.events, 1);
     } else if (polls < look_for_threads() || 0 == count) {
         dn_store_relaxed(&dn_ompi_progress.polls, polls + 1);
     } else if (YIELDS != dn_ompi_own.in_vain || dn_load_relaxed(&dn_ompi_progress.gives)

@@ -439,7 +439,7 @@ static inline void dn_tag_layout(dn_tag_req_t *req, void *layout, size_t len)
 /** Count a message that was put into the receiver's ring, and is matched there. */
 static inline void dn_tag_sent(dn_tag_peer_t *peer, const dn_tag_head_t *head)
 {
-    dn_store_relaxed(&peer->sent, dn_load_relaxed(&peer->sent) + 1);
+    dn_count(&peer->sent, 1);
     if (__builtin_expect(peer->offered, 0) && peer->offer.context == head->context
         && peer->offer.tag == head->tag) {
         peer->offered = false;
