@@ -34,12 +34,6 @@ enum { BY_MESSAGE, BY_AOTF, BY_STATUS, BY_ATOMIC, WAYS };
 static uint64_t memory[BYTES / sizeof(uint64_t)] __attribute__((aligned(64)));
 static uint64_t *llcm_word;
 
-/** Let another process have the core. */
-static void yield(void)
-{
-    (void) sched_yield();
-}
-
 /** Rank 0 shows its memory, and each of the others connects to it. */
 static void meet(dn_world_t *world)
 {
@@ -64,7 +58,7 @@ static void meet(dn_world_t *world)
     }
 }
 
-/** Steps S0 and S1 of dn_wait.h. @return the bell's value; 0: something has come, and there is no need to sleep. */
+/** Steps S0 and S1 of dn_wait.h. @return the bell's value; 0: something has come, or another thread receives: there is no need to sleep. */
 static uint32_t lie_down(const dn_world_t *world)
 {
     uint32_t *bell = dn_bell(world->port);
@@ -72,7 +66,7 @@ static uint32_t lie_down(const dn_world_t *world)
     dn_check(NULL != bell);
     const uint32_t odd = dn_bell_set(bell);
     (void) dn_bell_fence_all();
-    return 0 < dn_port_poll_all(world->port) ? 0 : odd;
+    return 0 == dn_port_poll_all(world->port) ? odd : 0;
 }
 
 /** Step S2. Nothing but a ring ends the sleep in time. */
@@ -105,7 +99,7 @@ static void await_sleep(const dn_world_t *world, uint64_t round)
 {
     while (dn_world_posted(world, 0, SLEEPS) < round
            || 'S' != dn_test_state(world->board->seat[0].os_pid, NULL)) {
-        yield();
+        (void) sched_yield();
     }
 }
 
@@ -134,15 +128,8 @@ static void reach(dn_world_t *world, int way, uint64_t value)
         break;
     }
     default: {
-        dn_world_comp_t comp = dn_world_comp();
-        dn_status_t status;
-        while (DN_ERR_AGAIN
-               == (status = dn_fetch_add(peer, &seat->key[0], 0, sizeof(uint64_t), 1, &result, &comp.comp))) {
-            dn_world_progress(world);
-        }
-        while (DN_INPROGRESS == status && 0 == comp.signals) {
-            dn_world_progress(world);
-        }
+        const dn_amo_t add = {DN_AMO_ADD, sizeof(result), 1, 0, &result, &seat->key[0], 0, NULL};
+        dn_check_equal(dn_world_atomic(world, peer, &add), DN_OK);
         dn_check_equal(result, value - 1);
         break;
     }
@@ -405,7 +392,7 @@ static void *poll_on(void *arg)
         for (unsigned i = 0; i < 64; i++) {
             (void) dn_progress(poller->port);
         }
-        yield();
+        (void) sched_yield();
     }
     return NULL;
 }
@@ -423,9 +410,8 @@ static void a_thread_sleeps_beside_one_that_polls(dn_world_t *world)
         sleep_in_vain(world->port, 1, 0);
         dn_world_post(world, GOES_ON, 1);
         while (ROUNDS != dn_load_acquire(llcm_word)) {
-            const uint32_t odd = dn_bell_set(dn_bell(world->port));
-            (void) dn_bell_fence_all();
-            if (0 == dn_port_poll_all(world->port) && ROUNDS != dn_load_acquire(llcm_word)) {
+            const uint32_t odd = lie_down(world);
+            if (0 != odd && ROUNDS != dn_load_acquire(llcm_word)) {
                 sleep_until_rung(world, odd);
             }
         }

@@ -329,17 +329,30 @@ static void another_auth_is_refused(void **state)
     }
 }
 
-/** What comes of a message behind that finds nobody to be given to. */
+static const dn_tlp_t leave = {.kind = DN_TLP_MESSAGE, .message = DN_TLP_LEAVE};
+
+/** Open both ports. Datagrams are made up in the name of port 0: it may say that something came of what it has not sent. */
+static void open_to_be_told_lies(void)
+{
+    open_both(DN_AUTH_FULL);
+    dn_test_log.expected = 1;
+}
+
+static void close_after_lies(void)
+{
+    dn_close(port[1]);
+    dn_close(port[0]);
+    dn_test_log.expected = 0;
+}
+
+/** What comes of a message behind that finds nobody to be given to. Port 1 says that it cuts off port 0. */
 static void who_leaves_in_the_midst_of_a_message_is_cut_off(void **state)
 {
     _Alignas(8) uint8_t bytes[512];
     const dn_tlp_t message = message_of(8);
-    const dn_tlp_t leave = {.kind = DN_TLP_MESSAGE, .message = DN_TLP_LEAVE};
 
     (void) state;
-    open_both(DN_AUTH_FULL);
-    /* Port 1 says that it cuts off port 0; port 0, that something came of what it has not sent. */
-    dn_test_log.expected = 1;
+    open_to_be_told_lies();
     const uint64_t number = pc_of_first()->link.seen.range[0].last + 1000;
     come(bytes, make_packet(bytes, number, &message));
     assert_int_equal(pc_of_first()->state, DN_IPNUMA_OPEN);
@@ -348,9 +361,7 @@ static void who_leaves_in_the_midst_of_a_message_is_cut_off(void **state)
     assert_int_equal(pc->state, DN_IPNUMA_DEAD);
     progress_second();
     assert_int_equal(heard, 0);
-    dn_close(port[1]);
-    dn_close(port[0]);
-    dn_test_log.expected = 0;
+    close_after_lies();
 }
 
 /** The port closes, and has released the peer, in the midst of a message: its sender leaves as it should. */
@@ -358,12 +369,9 @@ static void what_is_left_of_a_message_is_dropped_while_the_port_closes(void **st
 {
     _Alignas(8) uint8_t bytes[512];
     const dn_tlp_t message = message_of(8);
-    const dn_tlp_t leave = {.kind = DN_TLP_MESSAGE, .message = DN_TLP_LEAVE};
 
     (void) state;
-    open_both(DN_AUTH_FULL);
-    /* Port 0 says that something came of what it has not sent. */
-    dn_test_log.expected = 1;
+    open_to_be_told_lies();
     dn_ipnuma_lock(device_of(1));
     dn_ipnuma_pc_t *pc = pc_of_first();
     dn_ipnuma_peer_t *peer_of_first = pc->peer;
@@ -377,9 +385,7 @@ static void what_is_left_of_a_message_is_dropped_while_the_port_closes(void **st
     assert_int_equal(pc->state, DN_IPNUMA_OPEN);
     pc->peer = peer_of_first;
     dn_ipnuma_unlock(device_of(1));
-    dn_close(port[1]);
-    dn_close(port[0]);
-    dn_test_log.expected = 0;
+    close_after_lies();
 }
 
 /** dn_ipnuma_link_ops_t::take of a process that has no memory for anything. */
