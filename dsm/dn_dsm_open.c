@@ -160,7 +160,7 @@ static void *dn_dsm_serve(void *arg)
             sched_yield();
             continue;
         }
-        /* The server sleeps by the clock, since no bell rings for a network. The program gets the core meanwhile if they share one. */
+        /* The server sleeps by the clock. The program gets the core meanwhile if they share one. */
         nanosleep(&pause, NULL);
         if (DN_DSM_POLLS + DN_DSM_NAPS < idle) {
             idle = DN_DSM_POLLS + DN_DSM_NAPS;
