@@ -168,6 +168,7 @@ dn_status_t dn_model_stack_make(void **context_p, uint8_t *stack, size_t bytes, 
 dn_status_t dn_model_stack_here(void **context_p);
 /** Leave the stack in use, as *from_p, for another; comes back when somebody switches to it. */
 void dn_model_stack_switch(void **from_p, void *to);
+/** Free what was prepared; the stack itself, still mapped, is the caller's. */
 void dn_model_stack_free(void *context);
 /** @} */
 

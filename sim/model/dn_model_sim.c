@@ -290,9 +290,6 @@ static size_t dn_model_stack_bytes(const dn_model_t *model)
 
 static void dn_model_free(dn_model_t *model)
 {
-    if (NULL != model->stacks) {
-        munmap(model->stacks, model->config.nodes * dn_model_stack_bytes(model));
-    }
     for (uint32_t i = 0; NULL != model->node && i < model->config.nodes; i++) {
         dn_model_stack_free(model->node[i].context);
         free(model->node[i].fifo);
@@ -301,6 +298,9 @@ static void dn_model_free(dn_model_t *model)
         free(model->node[i].host_page);
         free(model->node[i].window_ps);
         free(model->node[i].pc);
+    }
+    if (NULL != model->stacks) {
+        munmap(model->stacks, model->config.nodes * dn_model_stack_bytes(model));
     }
     dn_model_stack_free(model->main_context);
     dn_model_hop_close(model);

@@ -10,6 +10,9 @@
 
 #include <stdlib.h>
 #include <ucontext.h>
+#if defined(__SANITIZE_ADDRESS__)
+#    include <sanitizer/asan_interface.h>
+#endif
 #if defined(__SANITIZE_THREAD__)
 #    include <sanitizer/tsan_interface.h>
 #endif
@@ -69,8 +72,9 @@ void dn_model_stack_free(void *context)
 #else
 typedef struct dn_context {
     ucontext_t saved;
-    void *fiber; /**< what TSan calls it, which follows nothing else */
-    int made;    /**< it is a node's */
+    void *fiber;    /**< what TSan calls it, which follows nothing else */
+    uint8_t *stack; /**< of a node; NULL: the caller's own */
+    size_t bytes;
 } dn_context_t;
 
 dn_status_t dn_model_stack_here(void **context_p)
@@ -98,7 +102,8 @@ dn_status_t dn_model_stack_make(void **context_p, uint8_t *stack, size_t bytes, 
     context->saved.uc_stack.ss_size = bytes;
     context->saved.uc_link = NULL;
     makecontext(&context->saved, enter, 0);
-    context->made = 1;
+    context->stack = stack;
+    context->bytes = bytes;
 #    if defined(__SANITIZE_THREAD__)
     context->fiber = __tsan_create_fiber(0);
 #    endif
@@ -118,11 +123,17 @@ void dn_model_stack_switch(void **from_p, void *to)
 
 void dn_model_stack_free(void *context)
 {
-#    if defined(__SANITIZE_THREAD__)
-    if (NULL != context && ((dn_context_t *) context)->made) {
-        __tsan_destroy_fiber(((dn_context_t *) context)->fiber);
-    }
+    dn_context_t *const left = context;
+
+    if (NULL != left && NULL != left->stack) {
+#    if defined(__SANITIZE_ADDRESS__)
+        /* Its last functions did not return, so the sanitizer still forbids their frames, to whatever is mapped there next. */
+        ASAN_UNPOISON_MEMORY_REGION(left->stack, left->bytes);
 #    endif
-    free(context);
+#    if defined(__SANITIZE_THREAD__)
+        __tsan_destroy_fiber(left->fiber);
+#    endif
+    }
+    free(left);
 }
 #endif

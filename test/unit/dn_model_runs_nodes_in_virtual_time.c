@@ -7,6 +7,8 @@
  */
 #include "dn_config.h"
 
+#include <sys/mman.h>
+
 #include "dn_model_nodes.h"
 
 static uint64_t clock_of[NODES_MAX];
@@ -205,6 +207,32 @@ static void wrong_runs_are_refused(void **state)
     assert_true(dn_test_log_said(1, "no device"));
 }
 
+enum { FOUR = 4 };
+
+static uint8_t *stack_page[FOUR];
+
+static void remember_the_stack(node_t *self)
+{
+    uint8_t mark[64];
+
+    memset(mark, (int) self->rank, sizeof(mark));
+    stack_page[self->rank] = (uint8_t *) ((uintptr_t) mark & ~(uintptr_t) 4095);
+}
+
+/** A sanitizer keeps the frames of functions that never return; it must not find them in other memory. */
+static void memory_where_a_stack_was_may_be_used(void **state)
+{
+    nodes_init("dimmnet1-d", FOUR);
+    assert_int_equal(nodes_run(remember_the_stack), DN_OK);
+    for (unsigned i = 0; i < FOUR; i++) {
+        uint8_t *memory = mmap(stack_page[i], 4096, PROT_READ | PROT_WRITE,
+                               MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+        assert_true(MAP_FAILED != memory);
+        memset(memory, 1, 4096);
+        assert_int_equal(munmap(memory, 4096), 0);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -214,6 +242,7 @@ int main(void)
         cmocka_unit_test(seeds_shuffle_what_happens_at_once),
         cmocka_unit_test(a_deadlock_ends_the_run),
         cmocka_unit_test(wrong_runs_are_refused),
+        cmocka_unit_test(memory_where_a_stack_was_may_be_used),
     };
     return cmocka_run_group_tests(tests, dn_unit_setup, NULL);
 }
