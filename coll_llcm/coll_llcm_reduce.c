@@ -85,9 +85,9 @@ bool coll_llcm_reduction_fits(const coll_llcm_module_t *module, size_t count, om
 
 /** Choose the way of a reduction, and fill in the reduction. All processes choose the same. @param[in] to_one  The result goes to one
  * process; false: to all. */
-static inline coll_llcm_way_t reduce_choose(coll_llcm_module_t *module, struct ompi_communicator_t *comm,
-                                            bool to_one, size_t count, ompi_datatype_t *type, ompi_op_t *op,
-                                            coll_llcm_reduction_t *reduction)
+static inline __attribute__((always_inline)) coll_llcm_way_t
+reduce_choose(coll_llcm_module_t *module, struct ompi_communicator_t *comm, bool to_one, size_t count,
+              ompi_datatype_t *type, ompi_op_t *op, coll_llcm_reduction_t *reduction)
 {
     if (!reduce_describe(type, op, reduction)) {
         return COLL_LLCM_BY_OTHERS;
