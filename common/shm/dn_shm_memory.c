@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 /** Bytes of the smallest page of any machine. */
@@ -42,13 +43,18 @@ int dn_shm_allocate(int fd, uint64_t off, uint64_t bytes)
     return 0;
 }
 
-/** madvise() that a signal does not end. @return 0, or an errno value. */
+/**
+ * madvise() that a signal does not end. The kernel is called without the C library's function: UCX and Open MPI write a jump over the start
+ * of that function while the program starts. A thread that is in the kernel then, and this takes long in a thread that brings memory
+ * in, would return into the midst of that jump.
+ * @return 0, or an errno value.
+ */
 static int dn_shm_advise(void *mem, uint64_t bytes, int advice)
 {
     int error;
 
     do {
-        error = 0 == madvise(mem, bytes, advice) ? 0 : errno;
+        error = 0 == syscall(SYS_madvise, mem, bytes, advice) ? 0 : errno;
     } while (EINTR == error);
     return error;
 }
