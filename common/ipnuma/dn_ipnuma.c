@@ -238,4 +238,5 @@ const dn_device_t dn_device_ipnuma = {
     .direct = dn_ipnuma_direct,
     .oversubscribed = dn_ipnuma_oversubscribed,
     .rings = dn_ipnuma_rings,
+    .sleeps = dn_ipnuma_hand_on,
 };

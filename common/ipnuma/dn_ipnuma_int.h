@@ -22,6 +22,11 @@
  *
  * ipnuma->lock guards all data of the device. The service thread, too, holds the lock while it works on TLPs that came. Handlers and
  * completions run in calls of the program, without the lock.
+ *
+ * Who reads: a thread of the program tells the device at step S2 (dn_wait.h) that it sleeps now (dn_ipnuma_hand_on()). From then on the
+ * service thread reads and rings. A turn of another thread of the program takes the network back: that thread reads, and rings for the
+ * sleeper. When it stops without a sleep, as to compute, the service thread learns that by the clock (dn_lull_t). Whether the bell is odd
+ * does not matter here, since a wait that has ended leaves it odd.
  */
 #ifndef DN_IPNUMA_INT_H
 #define DN_IPNUMA_INT_H
@@ -249,7 +254,7 @@ typedef struct dn_ipnuma_applicant {
 enum dn_ipnuma_service_state {
     DN_IPNUMA_NO_THREAD,
     DN_IPNUMA_LISTENS, /**< the thread wakes when a datagram comes */
-    DN_IPNUMA_NAPS, /**< the program looks at the network: the thread wakes when the program stops doing so */
+    DN_IPNUMA_NAPS, /**< the program looks at the network: the thread wakes when the program stops doing so, or sleeps */
 };
 
 struct dn_ipnuma {
@@ -304,9 +309,10 @@ struct dn_ipnuma {
     struct {
         enum dn_ipnuma_service_state state;
         pthread_t thread;
-        int event;      /**< wakes the thread */
-        dn_lull_t lull; /**< while the thread naps */
-        int ends;       /**< not 0: the thread is to end */
+        int event;       /**< wakes the thread */
+        dn_lull_t lull;  /**< while the thread naps */
+        int ends;        /**< not 0: the thread is to end */
+        uint64_t handed; /**< `turns` when a thread of the program last went to sleep: dn_ipnuma_hand_on() */
         int reads; /**< not 0: the present turn is the thread's, or of dn_ipnuma_linger(); 0: the program's */
         uint64_t wake_at; /**< when the thread wakes by itself; 0: it is awake, or about to look again */
         dn_awake_t awake;
@@ -485,6 +491,8 @@ int dn_ipnuma_find_dead(dn_ipnuma_t *ipnuma);
 /** @{ */
 int dn_ipnuma_progress(dn_iface_t *iface);
 int dn_ipnuma_recv(dn_peer_base_t *peer, int max);
+/** A thread of the program sleeps now: the service thread reads, until a thread of the program takes a turn. */
+void dn_ipnuma_hand_on(dn_iface_t *iface);
 /** Read the datagrams that came, and do all work that is due. If another thread of the program sleeps, its bell is rung under the lock, and
  * the kernel may run that thread first. @return as dn_ipnuma_socket_receive(). */
 int dn_ipnuma_turn(dn_ipnuma_t *ipnuma);

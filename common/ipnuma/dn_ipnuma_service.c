@@ -5,7 +5,7 @@
 /** @file
  * The service thread, which does the work of the card. It works on what comes while the program computes, keeps the timers, and looks
  * after processes that fall silent. While the program looks at the network itself, the thread naps until the program stops doing so
- * (dn_lull_t), or is about to sleep. The thread runs no handler and no completion.
+ * (dn_lull_t), or goes to sleep (dn_ipnuma_hand_on()). The thread runs no handler and no completion.
  */
 #include "dn_config.h"
 
@@ -194,16 +194,23 @@ static int dn_ipnuma_take_turn(dn_ipnuma_t *ipnuma)
     /* Relaxed suffices: the napping thread compares the number without the lock, and reads nothing else by it. */
     dn_store_relaxed(&ipnuma->turns, ipnuma->turns + 1);
     const int got = dn_ipnuma_turn(ipnuma);
-    if (DN_IPNUMA_NAPS != ipnuma->service.state) {
-        return got;
-    }
-    if (0 == dn_load_relaxed_u32(ipnuma->iface.bell) % 2) {
+    if (DN_IPNUMA_NAPS == ipnuma->service.state) {
         dn_lull_put_off(&ipnuma->service.lull, ipnuma->turned_at);
-    } else {
-        /* The program is about to sleep: wake the thread, which rings the bell when packets come. */
-        dn_thread_call(ipnuma->service.event);
     }
     return got;
+}
+
+void dn_ipnuma_hand_on(dn_iface_t *iface)
+{
+    dn_ipnuma_t *ipnuma = (dn_ipnuma_t *) iface;
+
+    dn_ipnuma_lock(ipnuma);
+    ipnuma->service.handed = ipnuma->turns;
+    /* A thread that naps does not listen to the network. */
+    if (DN_IPNUMA_NAPS == ipnuma->service.state) {
+        dn_thread_call(ipnuma->service.event);
+    }
+    dn_ipnuma_unlock(ipnuma);
 }
 
 int dn_ipnuma_progress(dn_iface_t *iface)
@@ -429,14 +436,15 @@ static void *dn_ipnuma_serve(void *arg)
                 0 == ipnuma->timeout_ns ? DN_IPNUMA_SLEEP_NS : ipnuma->timeout_ns / DN_IPNUMA_LOOKS;
             ipnuma->service.look_at = now + gap;
         }
-        /* Does the program look at the network? If it is about to sleep, it has looked, but the thread has to listen and ring. */
-        const int polled = turns != ipnuma->turns && 0 == dn_load_relaxed_u32(ipnuma->iface.bell) % 2;
+        /* Does the program look at the network? If it has gone to sleep since its last turn, the thread has to listen and ring. */
+        const int polled = turns != ipnuma->turns && ipnuma->service.handed != ipnuma->turns;
         turns = ipnuma->turns;
         if (polled) {
             turns = dn_ipnuma_nap(ipnuma);
             continue;
         }
-        /* A sleeping program for which the thread rings wants the core: the thread does not look on then. */
+        /* A sleeping program for which the thread rings wants the core: the thread does not look on then. Relaxed suffices: the ring itself
+         * looks again. */
         const int rings = 0 != dn_load_relaxed_u32(ipnuma->iface.bell) % 2;
         if (0 != dn_ipnuma_serve_turn(ipnuma) && !rings && ipnuma->contenders <= ipnuma->units) {
             dn_ipnuma_look_on(ipnuma);

@@ -1,0 +1,133 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The dimmnet authors
+ */
+/** @file
+ * The service thread naps while the program polls, even if a wait that has ended left the bell odd. A program that goes to sleep tells the
+ * thread, which reads from then on.
+ */
+#include "dn_config.h"
+
+#include "dn_unit.h"
+
+#include <sched.h>
+#include <sys/timerfd.h>
+#include <time.h>
+
+#include "dn_port.h"
+#include "ipnuma/dn_ipnuma_int.h"
+
+/** Turns of the program for which the thread has to nap, and the longest time until it does. */
+enum { TURNS = 100, MOST_S = 30 };
+
+static dn_port_t *port[2]; /**< port 1 is the one that polls and sleeps */
+static dn_peer_t *peer;
+static uint64_t off, *word;
+
+static dn_ipnuma_t *sleeper(void)
+{
+    return (dn_ipnuma_t *) port[1]->ifaces;
+}
+
+static uint64_t limit_ns(void)
+{
+    return dn_clock_ns() + MOST_S * UINT64_C(1000000000);
+}
+
+static int naps(void)
+{
+    dn_ipnuma_lock(sleeper());
+    const enum dn_ipnuma_service_state state = sleeper()->service.state;
+    dn_ipnuma_unlock(sleeper());
+    if (DN_IPNUMA_NO_THREAD == state) {
+        /* The process may have no more threads: nobody is taken in. */
+        printf("skipped: %s\n", dn_test_log.last);
+        exit(DN_TEST_SKIP);
+    }
+    return DN_IPNUMA_NAPS == state;
+}
+
+static int open_both(void **state)
+{
+    dn_config_t config;
+    void *memory = NULL;
+
+    (void) state;
+    dn_config_init(&config);
+    /* The thread looks after silent processes so rarely that this does not end a nap. */
+    config.timeout_s = 86400;
+    for (int i = 0; i < 2; i++) {
+        const dn_job_t job = {.key = {"a key of 16 byte"}, .pid = (uint32_t) i, .size = 2};
+        assert_int_equal(dn_open("ipnuma:lo", &job, &config, &port[i]), DN_OK);
+    }
+    assert_int_equal(dn_llcm_alloc(port[1], sizeof(*word), &off, &memory), DN_OK);
+    word = memory;
+    peer = dn_unit_connect(port[0], port[1]);
+    (void) naps();
+    while (DN_INPROGRESS == dn_fence(peer)) {
+        dn_progress(port[0]);
+        dn_progress(port[1]);
+    }
+    return 0;
+}
+
+static int close_both(void **state)
+{
+    (void) state;
+    dn_close(port[1]);
+    dn_close(port[0]);
+    return 0;
+}
+
+/** Poll until the thread has napped for some turns. The bell is odd meanwhile. */
+static void poll_until_it_naps(void)
+{
+    const uint64_t limit = limit_ns();
+    int turns = 0;
+
+    while (TURNS > turns) {
+        (void) dn_bell_set(dn_bell(port[1]));
+        dn_progress(port[1]);
+        turns = naps() ? turns + 1 : 0;
+        if (0 == turns) {
+            /* The thread sees that the program has polled when something wakes it. */
+            dn_thread_call(sleeper()->service.event);
+            assert_true(dn_clock_ns() < limit);
+        }
+        (void) sched_yield();
+    }
+}
+
+static void a_bell_left_odd_keeps_no_thread_reading(void **state)
+{
+    (void) state;
+    poll_until_it_naps();
+}
+
+static void a_thread_that_is_told_of_a_sleep_reads(void **state)
+{
+    static const struct itimerspec never;
+    const uint64_t limit = limit_ns();
+
+    (void) state;
+    poll_until_it_naps();
+    /* The clock does not end this nap. */
+    assert_int_equal(timerfd_settime(sleeper()->service.lull.fd, 0, &never, NULL), 0);
+    dn_port_tell_sleep(port[1]);
+    assert_int_equal(dn_aotf(peer, off, 1, sizeof(*word)), DN_OK);
+    while (1 != dn_load_acquire(word)) {
+        dn_progress(port[0]);
+        (void) sched_yield();
+        assert_true(dn_clock_ns() < limit);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(a_bell_left_odd_keeps_no_thread_reading, open_both, close_both),
+        cmocka_unit_test_setup_teardown(a_thread_that_is_told_of_a_sleep_reads, open_both, close_both),
+    };
+
+    return cmocka_run_group_tests(tests, dn_unit_setup, NULL);
+}
