@@ -161,7 +161,8 @@ uint32_t dn_ipnuma_link_read(const dn_ipnuma_link_t *link, uint64_t address)
 
 uint8_t *dn_ipnuma_link_append(dn_ipnuma_link_t *link, const dn_tlp_t *tlp)
 {
-    const uint32_t size = (uint32_t) dn_tlp_size(tlp);
+    uint32_t size = (uint32_t) dn_tlp_size(tlp, &link->newest);
+    const dn_tlp_t *before = &link->newest;
     dn_ipnuma_body_t *body = link->last;
 
     if (size > dn_ipnuma_link_left(link)) {
@@ -172,19 +173,23 @@ uint8_t *dn_ipnuma_link_append(dn_ipnuma_link_t *link, const dn_tlp_t *tlp)
         body->offset = link->end;
         *(NULL == link->waits ? &link->waits : &link->last->next) = body;
         link->last = body;
+        before = NULL;
+        size = (uint32_t) dn_tlp_size(tlp, before);
     }
     uint8_t *bytes = body->tlps + body->len;
-    uint8_t *data = dn_tlp_write(bytes, tlp);
+    uint8_t *data = dn_tlp_write(bytes, tlp, before);
     body->len += size;
     link->end += size;
-    link->newest = bytes;
+    link->newest_at = bytes;
+    link->newest = *tlp;
     return NULL == data ? bytes : data;
 }
 
 uint8_t *dn_ipnuma_link_store(dn_ipnuma_link_t *link, const dn_tlp_t *tlp)
 {
-    uint8_t *data =
-        dn_ipnuma_link_left(link) < tlp->len ? NULL : dn_tlp_join(link->newest, tlp->address, tlp->len);
+    uint8_t *data = dn_ipnuma_link_left(link) < tlp->len
+                        ? NULL
+                        : dn_tlp_join(link->newest_at, &link->newest, tlp->address, tlp->len);
 
     if (NULL == data) {
         return dn_ipnuma_link_append(link, tlp);

@@ -87,7 +87,8 @@ struct dn_ipnuma_link {
     uint64_t window;                /**< bytes that the other side takes ahead of `applied` */
     uint32_t piece;                 /**< bytes of TLPs in a body */
     dn_ipnuma_body_t *waits, *last; /**< not sent yet; the last may have room */
-    uint8_t *newest;         /**< the TLP that was appended last: in `last` while `waits` is not NULL */
+    uint8_t *newest_at;      /**< the TLP that was appended last: in `last` while `waits` is not NULL */
+    dn_tlp_t newest;         /**< what it says */
     dn_ipnuma_body_t *again; /**< lost, by offset */
     uint64_t refused_at;     /**< when this process had no room to send a piece; 0: it had room */
     int paced;               /**< the pacer holds back what could be sent */

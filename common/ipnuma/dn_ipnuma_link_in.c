@@ -15,27 +15,38 @@
 /** An acknowledgement of so many packets is sent at once. */
 #define DN_IPNUMA_OWED 8u
 
-/** Do TLPs that are next in the stream. @return 0: there is no memory for one of them now; this TLP and those behind it are not done. */
-static int dn_ipnuma_link_take(dn_ipnuma_link_t *link, const uint8_t *bytes, uint32_t len)
+/**
+ * Do the TLPs of a piece that are next in the stream.
+ *
+ * @param[in] done  Bytes of the piece that were done before, when there was no memory for the rest. These TLPs are read, since the one
+ *                  behind them may be a short write, and are not done again.
+ *
+ * @return 0: there is no memory for one of the TLPs now; this TLP and those behind it are not done.
+ */
+static int dn_ipnuma_link_take(dn_ipnuma_link_t *link, const uint8_t *bytes, uint32_t len, uint32_t done)
 {
-    while (0 != len && NULL == link->broken) {
-        dn_tlp_t tlp;
-        const uint32_t size = (uint32_t) dn_tlp_read(bytes, len, &tlp);
-        if (0 == size) {
+    dn_tlp_t tlp;
+    const dn_tlp_t *before = NULL;
+
+    for (uint32_t at = 0, size = 0; at < len && NULL == link->broken; at += size) {
+        size = (uint32_t) dn_tlp_read(bytes + at, len - at, before, &tlp);
+        if (0 == size || (at < done && at + size > done)) {
             link->broken = "a malformed TLP";
             break;
         }
+        before = &tlp;
+        if (at < done) {
+            continue;
+        }
         link->next += size;
-        const int done = link->ops->take(link, &tlp);
-        if (0 > done) {
+        const int taken = link->ops->take(link, &tlp);
+        if (0 > taken) {
             link->next -= size;
             return 0;
         }
-        if (0 == done && NULL == link->broken) {
+        if (0 == taken && NULL == link->broken) {
             link->broken = "a TLP that nobody asked for";
         }
-        bytes += size;
-        len -= size;
     }
     return 1;
 }
@@ -47,7 +58,7 @@ static void dn_ipnuma_link_take_early(dn_ipnuma_link_t *link, uint64_t now)
     while (NULL != link->early && link->early->offset <= link->next && NULL == link->broken) {
         dn_ipnuma_body_t *body = link->early;
         const uint64_t done = link->next - body->offset;
-        if (done < body->len && !dn_ipnuma_link_take(link, body->tlps + done, body->len - (uint32_t) done)) {
+        if (done < body->len && !dn_ipnuma_link_take(link, body->tlps, body->len, (uint32_t) done)) {
             link->starved_at = now;
             return;
         }
@@ -112,7 +123,7 @@ static int dn_ipnuma_link_piece(dn_ipnuma_link_t *link, const dn_ipnuma_piece_t 
     }
     /* If the piece came before, and there was no memory for all of it, its first TLPs are done already. */
     const uint32_t done = (uint32_t) (link->next - piece->offset);
-    if (!dn_ipnuma_link_take(link, bytes + done, piece->len - done)) {
+    if (!dn_ipnuma_link_take(link, bytes, piece->len, done)) {
         return 0;
     }
     dn_ipnuma_link_take_early(link, now);

@@ -11,7 +11,7 @@
 
 #include "dn_types.h"
 
-/** fmt and type, the first byte of a TLP. All headers have 4 DW. TLPs with data have bit 6 set. */
+/** fmt and type, the first byte of a TLP. All headers but that of a short write have 4 DW. TLPs with data have bit 6 set. */
 enum {
     TLP_READ = 0x20,
     TLP_WRITE = 0x60,
@@ -24,6 +24,9 @@ enum {
     TLP_COMPLETION = 0x2a,
     TLP_COMPLETION_DATA = 0x6a,
 };
+
+/** The first byte of a short write. */
+#define TLP_SHORT 0x8eu
 
 #define TLP_WITH_DATA 0x40u
 #define TLP_VENDOR    0x7fu
@@ -55,9 +58,32 @@ static uint32_t tlp_words(const dn_tlp_t *tlp)
     return (tlp_lead(tlp) + tlp->len + DN_TLP_DW - 1) / DN_TLP_DW;
 }
 
-size_t dn_tlp_size(const dn_tlp_t *tlp)
+/** Bytes from the first DW of the write before to that of a short write, modulo 2^64: the number is large where the short write lies before. */
+static uint64_t tlp_distance(const dn_tlp_t *tlp, const dn_tlp_t *before)
 {
-    return DN_TLP_HEADER + (DN_TLP_READ == tlp->kind ? 0 : (size_t) DN_TLP_DW * tlp_words(tlp));
+    return tlp->address - (before->address - tlp_lead(before));
+}
+
+/** Can a short write say what a TLP says? */
+static int tlp_is_short(const dn_tlp_t *tlp, const dn_tlp_t *before)
+{
+    return NULL != before && DN_TLP_WRITE == tlp->kind && DN_TLP_WRITE == before->kind && 0 == tlp_lead(tlp)
+           && 0 == tlp->len % DN_TLP_DW && DN_TLP_SHORT_DATA >= tlp->len
+           && tlp->requester == before->requester && tlp->tag == before->tag
+           && 2 * DN_TLP_SHORT_REACH > tlp_distance(tlp, before) + DN_TLP_SHORT_REACH;
+}
+
+/** The header of a short write. */
+static uint32_t tlp_short_header(const dn_tlp_t *tlp, uint64_t distance)
+{
+    return TLP_SHORT << 24 | (tlp_words(tlp) - 1) << 20 | ((uint32_t) (distance / DN_TLP_DW) & 0xfffffu);
+}
+
+size_t dn_tlp_size(const dn_tlp_t *tlp, const dn_tlp_t *before)
+{
+    const size_t header = tlp_is_short(tlp, before) ? DN_TLP_SHORT_HEADER : DN_TLP_HEADER;
+
+    return header + (DN_TLP_READ == tlp->kind ? 0 : (size_t) DN_TLP_DW * tlp_words(tlp));
 }
 
 /** The byte enables of a range. The lower half is for the first DW. The upper half is for the last DW; 0 if both are the same DW. */
@@ -95,8 +121,12 @@ static uint32_t tlp_type(const dn_tlp_t *tlp)
     }
 }
 
-uint8_t *dn_tlp_write(uint8_t *bytes, const dn_tlp_t *tlp)
+uint8_t *dn_tlp_write(uint8_t *bytes, const dn_tlp_t *tlp, const dn_tlp_t *before)
 {
+    if (tlp_is_short(tlp, before)) {
+        tlp_put(bytes, 0, tlp_short_header(tlp, tlp_distance(tlp, before)));
+        return bytes + DN_TLP_SHORT_HEADER;
+    }
     const uint32_t type = tlp_type(tlp);
     const uint32_t words = tlp_words(tlp);
     uint32_t dw1 = (uint32_t) tlp->requester << 16 | (uint32_t) tlp->tag << 8;
@@ -129,19 +159,22 @@ uint8_t *dn_tlp_write(uint8_t *bytes, const dn_tlp_t *tlp)
     return bytes + DN_TLP_HEADER + tlp_lead(tlp);
 }
 
-uint8_t *dn_tlp_join(uint8_t *bytes, uint64_t address, uint32_t len)
+uint8_t *dn_tlp_join(uint8_t *bytes, dn_tlp_t *tlp, uint64_t address, uint32_t len)
 {
-    const uint32_t dw0 = tlp_get(bytes, 0), dw1 = tlp_get(bytes, 1);
-    const uint64_t first = (uint64_t) tlp_get(bytes, 2) << 32 | tlp_get(bytes, 3);
-    const uint32_t words = dw0 & 0x3ffu;
-    const uint32_t end = 1 == words ? dw1 : dw1 >> 4;
+    const uint32_t dw0 = tlp_get(bytes, 0);
+    const uint32_t words = tlp_words(tlp);
 
-    if (TLP_WRITE != dw0 >> 24 || 0 == words || 0 == (end & 8u) || first + DN_TLP_DW * words != address
-        || 0 != len % DN_TLP_DW || DN_TLP_LINE < first % DN_TLP_LINE + DN_TLP_DW * words + len) {
+    if (DN_TLP_WRITE != tlp->kind || tlp->address + tlp->len != address || 0 != address % DN_TLP_DW
+        || 0 != len % DN_TLP_DW || DN_TLP_LINE < tlp->address % DN_TLP_LINE + tlp->len + len) {
         return NULL;
     }
+    tlp->len += len;
+    if (TLP_SHORT == dw0 >> 24) {
+        tlp_put(bytes, 0, dw0 + (len / DN_TLP_DW << 20));
+        return bytes + DN_TLP_SHORT_HEADER + DN_TLP_DW * words;
+    }
     tlp_put(bytes, 0, dw0 + len / DN_TLP_DW);
-    tlp_put(bytes, 1, dw1 | 0xf0u);
+    tlp_put(bytes, 1, tlp_get(bytes, 1) | 0xf0u);
     return bytes + DN_TLP_HEADER + DN_TLP_DW * words;
 }
 
@@ -207,10 +240,33 @@ static int tlp_read_completion(dn_tlp_t *tlp, uint32_t type, uint32_t words, con
     return words == (tlp->len + DN_TLP_DW - 1) / DN_TLP_DW && (TLP_COMPLETION == type) == (0 == words);
 }
 
-size_t dn_tlp_read(const uint8_t *bytes, size_t size, dn_tlp_t *tlp)
+/** Read a short write. @return as dn_tlp_read(). */
+static size_t tlp_read_short(const uint8_t *bytes, size_t size, const dn_tlp_t *before, dn_tlp_t *tlp)
+{
+    const uint32_t dw0 = tlp_get(bytes, 0);
+    const uint32_t len = DN_TLP_DW * ((dw0 >> 20 & 0xfu) + 1);
+
+    if (NULL == before || DN_TLP_WRITE != before->kind || size < DN_TLP_SHORT_HEADER + len) {
+        return 0;
+    }
+    /* The sign is extended: where the distance is below 0, the sum below wraps. */
+    const uint64_t distance = (((uint64_t) dw0 & 0xfffffu) ^ 0x80000u) - 0x80000u;
+    *tlp = (dn_tlp_t){.kind = DN_TLP_WRITE,
+                      .requester = before->requester,
+                      .tag = before->tag,
+                      .address = before->address - tlp_lead(before) + DN_TLP_DW * distance,
+                      .len = len,
+                      .data = bytes + DN_TLP_SHORT_HEADER};
+    return DN_TLP_SHORT_HEADER + len;
+}
+
+size_t dn_tlp_read(const uint8_t *bytes, size_t size, const dn_tlp_t *before, dn_tlp_t *tlp)
 {
     int good = 0;
 
+    if (DN_TLP_SHORT_HEADER <= size && TLP_SHORT == bytes[0]) {
+        return tlp_read_short(bytes, size, before, tlp);
+    }
     if (DN_TLP_HEADER > size) {
         return 0;
     }

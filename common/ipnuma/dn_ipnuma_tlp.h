@@ -19,6 +19,16 @@
  *       | 0                                                             |     completion
  *       | length of the whole message                                   |     message
  *
+ * A short write has a header of 1 DW. It is a write of 1 to 16 whole DW near the write before it in the same datagram, and has the
+ * requester and the tag of that write:
+ *
+ *        31           24 23       20 19                                0
+ *   DW0 |     0x8e      |length - 1 |  distance, DW, two's complement   |
+ *
+ * The distance is from the first DW of the write before, which may be short, too, to that of this write. It is added modulo 2^64. The TLP
+ * before a short write is always a write, and the first TLP of a datagram is never short. So each datagram is read without what came in
+ * others. In PCI Express, 0x8e begins a TLP prefix of 1 DW that is "vendor defined".
+ *
  * Adjacent stores within a line of DN_TLP_LINE bytes may come as one write. So the target does a write of at most so many
  * bytes in the order of addresses, and each naturally aligned word of 8, 4, 2 or 1 bytes by one store. A longer write is done in any
  * order.
@@ -34,9 +44,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define DN_TLP_HEADER 16u
-#define DN_TLP_DATA   4096u /**< most bytes of data, pad included */
-#define DN_TLP_DW     4u
+#define DN_TLP_HEADER       16u
+#define DN_TLP_DATA         4096u /**< most bytes of data, pad included */
+#define DN_TLP_DW           4u
+#define DN_TLP_SHORT_HEADER DN_TLP_DW
+#define DN_TLP_SHORT_DATA   64u /**< most bytes of data of a short write */
+/** A short write lies so many bytes before the other write at most, and less than so many bytes behind it. */
+#define DN_TLP_SHORT_REACH (2u << 20)
 
 enum dn_tlp_kind {
     DN_TLP_READ,
@@ -79,18 +93,19 @@ typedef struct dn_tlp {
     uint32_t total; /**< MESSAGE: DW3 */
 } dn_tlp_t;
 
-/** Bytes that a TLP takes, with its header. */
-size_t dn_tlp_size(const dn_tlp_t *tlp);
+/** Bytes that a TLP takes, with its header. @param[in] before  The TLP before it in the same datagram; NULL: it is the first. */
+size_t dn_tlp_size(const dn_tlp_t *tlp, const dn_tlp_t *before);
 
 /**
- * Write a TLP.
+ * Write a TLP: a short write wherever a short write says the same.
  *
  * @param[out] bytes   dn_tlp_size() bytes, aligned to 4.
  * @param[in]  tlp     Sound. Its data is not read.
+ * @param[in]  before  As given to dn_tlp_size().
  *
  * @return where its len bytes of data belong; NULL: the TLP has no data.
  */
-uint8_t *dn_tlp_write(uint8_t *bytes, const dn_tlp_t *tlp);
+uint8_t *dn_tlp_write(uint8_t *bytes, const dn_tlp_t *tlp, const dn_tlp_t *before);
 
 /** A store is joined with the store before only within a line of so many bytes. */
 #define DN_TLP_LINE 64u
@@ -99,22 +114,24 @@ uint8_t *dn_tlp_write(uint8_t *bytes, const dn_tlp_t *tlp);
  * Extend a write by a store that begins where the write ends, as a card combines writes.
  *
  * @param[in,out] bytes    A TLP of dn_tlp_write(), and behind it room for @p len bytes.
+ * @param[in,out] tlp      What was written there.
  * @param[in]     address  Of the store.
  * @param[in]     len      Its bytes, 1 or more.
  *
  * @return where the data of the store belongs. NULL: nothing was changed, because the TLP is no write, ends elsewhere or within a DW, the
  * store is not of whole DW, or both are not in one line of DN_TLP_LINE bytes.
  */
-uint8_t *dn_tlp_join(uint8_t *bytes, uint64_t address, uint32_t len);
+uint8_t *dn_tlp_join(uint8_t *bytes, dn_tlp_t *tlp, uint64_t address, uint32_t len);
 
 /**
  * Read a TLP.
  *
- * @param[in]  bytes  Of a peer, aligned to 4, @p size of them.
- * @param[out] tlp    Its data lies in @p bytes.
+ * @param[in]  bytes   Of a peer, aligned to 4, @p size of them.
+ * @param[in]  before  The TLP before it in the same datagram, which may be *@p tlp; NULL: it is the first.
+ * @param[out] tlp     Its data lies in @p bytes.
  *
  * @return bytes of the TLP; 0: the TLP is malformed, or cut off.
  */
-size_t dn_tlp_read(const uint8_t *bytes, size_t size, dn_tlp_t *tlp);
+size_t dn_tlp_read(const uint8_t *bytes, size_t size, const dn_tlp_t *before, dn_tlp_t *tlp);
 
 #endif

@@ -239,14 +239,16 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 
 /* ---- seeds ---- */
 
-/** TLPs of any kind, most of them such as are sent. */
+/** TLPs of any kind, most of them such as are sent, and some of them short writes. */
 static size_t write_tlps(uint64_t *random, uint8_t *to, size_t room)
 {
+    const int stores = 0 == dn_test_below(random, 4);
+    dn_tlp_t before = {.kind = DN_TLP_READ};
     size_t used = 0;
 
     for (uint64_t n = 1 + dn_test_below(random, 4); 0 != n && used + 256 < room; n--) {
-        dn_tlp_t tlp = {.kind = (enum dn_tlp_kind) dn_test_below(random, 5),
-                        .tag = (uint8_t) dn_test_below(random, 3),
+        dn_tlp_t tlp = {.kind = stores ? DN_TLP_WRITE : (enum dn_tlp_kind) dn_test_below(random, 5),
+                        .tag = stores ? 0 : (uint8_t) dn_test_below(random, 3),
                         .len = (uint32_t) dn_test_below(random, 100)};
         if (DN_TLP_ATOMIC == tlp.kind) {
             tlp.op = (uint8_t) dn_test_below(random, DN_AMO_OPS);
@@ -260,8 +262,13 @@ static size_t write_tlps(uint64_t *random, uint8_t *to, size_t room)
             tlp.address = dn_test_below(random, 1 << 10);
             tlp.len += DN_TLP_WRITE == tlp.kind;
         }
-        (void) dn_tlp_write(to + used, &tlp);
-        used += dn_tlp_size(&tlp);
+        if (stores) {
+            tlp.address &= ~UINT64_C(3);
+            tlp.len = 4 << tlp.len % 5;
+        }
+        (void) dn_tlp_write(to + used, &tlp, &before);
+        used += dn_tlp_size(&tlp, &before);
+        before = tlp;
     }
     if (0 == dn_test_below(random, 8)) {
         to[dn_test_below(random, used)] ^= (uint8_t) (1 << dn_test_below(random, 8));

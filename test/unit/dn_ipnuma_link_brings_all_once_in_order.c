@@ -107,9 +107,15 @@ static uint32_t emit(dn_ipnuma_link_t *link, const struct iovec *datagram, uint3
 /** The next TLP that a generator has in store. */
 static dn_tlp_t next_tlp(uint64_t *random, uint64_t number, uint8_t *data)
 {
-    dn_tlp_t tlp = {.kind = DN_TLP_WRITE, .tag = (uint8_t) number, .address = dn_test_below(random, 1 << 20)};
+    dn_tlp_t tlp = {
+        .kind = DN_TLP_WRITE, .tag = (uint8_t) (number / 16), .address = dn_test_below(random, 1 << 20)};
 
     tlp.len = (uint32_t) (1 + dn_test_length(random, 900));
+    if (0 != number % 4) {
+        /* Most often a short write says this. */
+        tlp.address = tlp.address / DN_TLP_DW * DN_TLP_DW;
+        tlp.len = DN_TLP_DW * (1 + tlp.len % 16);
+    }
     dn_test_fill(data, tlp.len, number);
     return tlp;
 }

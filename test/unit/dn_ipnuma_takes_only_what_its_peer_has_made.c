@@ -193,15 +193,15 @@ static void a_member_gets_a_short_answer_and_a_record_that_ends(void **state)
     close_both();
 }
 
-/** A packet of port 0 to port 1 with one TLP of at most 4 bytes, made as port 0 would. */
-static size_t make_packet(uint8_t *bytes, uint64_t number, const dn_tlp_t *tlp)
+/** A packet of port 0 to port 1 with one TLP of at most 4 bytes, made as port 0 would, and as if another TLP were before it in the packet. */
+static size_t make_packet_behind(uint8_t *bytes, uint64_t number, const dn_tlp_t *before, const dn_tlp_t *tlp)
 {
     dn_ipnuma_pc_t *pc = pc_of_first();
     const dn_ipnuma_head_t head = {
         .token = pc->token, .number = number, .kind = DN_IPNUMA_PACKET, .flags = DN_IPNUMA_CARRIES};
     const dn_ipnuma_ack_t ack = {.applied = pc->link.applied, .credit = pc->link.credit};
     const dn_ipnuma_piece_t piece = {
-        .offset = pc->link.next, .len = (uint32_t) dn_tlp_size(tlp), .magic = DN_IPNUMA_MAGIC};
+        .offset = pc->link.next, .len = (uint32_t) dn_tlp_size(tlp, before), .magic = DN_IPNUMA_MAGIC};
     const uint64_t end = DN_IPNUMA_END;
     size_t len = 0;
 
@@ -210,7 +210,7 @@ static size_t make_packet(uint8_t *bytes, uint64_t number, const dn_tlp_t *tlp)
     memcpy(bytes + len, &ack, sizeof(ack));
     memcpy(bytes + DN_IPNUMA_AHEAD - sizeof(piece), &piece, sizeof(piece));
     len = DN_IPNUMA_AHEAD;
-    uint8_t *data = dn_tlp_write(bytes + len, tlp);
+    uint8_t *data = dn_tlp_write(bytes + len, tlp, before);
     if (NULL != data) {
         memcpy(data, "some", tlp->len);
     }
@@ -226,6 +226,12 @@ static size_t make_packet(uint8_t *bytes, uint64_t number, const dn_tlp_t *tlp)
         dn_auth_seal(pc->link.auth, &pc->link.in, number, bytes, len, offsetof(dn_ipnuma_head_t, proof));
     }
     return len;
+}
+
+/** A packet of port 0 to port 1 with one TLP of at most 4 bytes, made as port 0 would. */
+static size_t make_packet(uint8_t *bytes, uint64_t number, const dn_tlp_t *tlp)
+{
+    return make_packet_behind(bytes, number, NULL, tlp);
 }
 
 /** A message of so many bytes, of which 4 come. */
@@ -361,6 +367,31 @@ static void who_leaves_in_the_midst_of_a_message_is_cut_off(void **state)
     assert_int_equal(pc->state, DN_IPNUMA_DEAD);
     progress_second();
     assert_int_equal(heard, 0);
+    close_after_lies();
+}
+
+/** A short write says where it goes by the write before it in the same datagram, and by no other. */
+static void a_datagram_that_begins_with_a_short_write_is_refused(void **state)
+{
+    _Alignas(8) uint8_t bytes[512];
+    uint64_t *word = NULL, off = 0;
+    void *memory = NULL;
+
+    (void) state;
+    open_to_be_told_lies();
+    assert_int_equal(dn_llcm_alloc(port[1], 2 * sizeof(*word), &off, &memory), DN_OK);
+    word = memory;
+    dn_ipnuma_pc_t *pc = pc_of_first();
+    const uint64_t number = pc->link.seen.range[0].last + 1000;
+    dn_tlp_t write = {.kind = DN_TLP_WRITE, .address = device_of(1)->where.llcm_at + off, .len = 4};
+    const dn_tlp_t before = write;
+    come(bytes, make_packet(bytes, number, &write));
+    assert_memory_equal(&word[0], "some", 4);
+    assert_int_equal(pc->state, DN_IPNUMA_OPEN);
+    write.address += sizeof(*word);
+    come(bytes, make_packet_behind(bytes, number + 1, &before, &write));
+    assert_int_equal(pc->state, DN_IPNUMA_DEAD);
+    assert_int_equal(word[1], 0);
     close_after_lies();
 }
 
@@ -583,6 +614,7 @@ int main(void)
         cmocka_unit_test(what_comes_back_to_its_sender_is_dropped),
         cmocka_unit_test(another_auth_is_refused),
         cmocka_unit_test(who_leaves_in_the_midst_of_a_message_is_cut_off),
+        cmocka_unit_test(a_datagram_that_begins_with_a_short_write_is_refused),
         cmocka_unit_test(what_is_left_of_a_message_is_dropped_while_the_port_closes),
         cmocka_unit_test(who_takes_nothing_is_given_up),
         cmocka_unit_test(what_is_not_shared_is_not_reached),
