@@ -14,7 +14,7 @@
  *
  * The TLPs of a sender are one stream, in the order in which the receiver does them. A piece of the stream says at which offset it
  * begins. Magic code and end code frame the TLPs as in the thesis, but they frame many TLPs at once. A short write leaves out what the TLP
- * before it in the same datagram says (dn_ipnuma_tlp.h). No TLP depends on another datagram.
+ * before it in the same datagram says (dn_ipnuma_tlp.h). No TLP is decoded by what another datagram says.
  *
  * Every datagram has a proof of its sender, which is checked before anything else (dn_auth.h). A PACKET has head.proof, by the
  * mode of the job; the other kinds have a MAC.
