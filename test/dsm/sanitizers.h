@@ -13,6 +13,18 @@
 
 #include "dimmnet.h"
 
+/** 1: this program has a sanitizer; and the address sanitizer. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#    define SANITIZED 1
+#else
+#    define SANITIZED 0
+#endif
+#ifdef __SANITIZE_ADDRESS__
+#    define ADDRESS_SANITIZED 1
+#else
+#    define ADDRESS_SANITIZED 0
+#endif
+
 #ifdef __SANITIZE_ADDRESS__
 const char *__asan_default_options(void);
 DN_API const char *__asan_default_options(void)
