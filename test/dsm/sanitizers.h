@@ -13,12 +13,13 @@
 
 #include "dimmnet.h"
 
-/** 1: this program has a sanitizer; and the address sanitizer. */
+/** Has this program a sanitizer? */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #    define SANITIZED 1
 #else
 #    define SANITIZED 0
 #endif
+/** Is it the address sanitizer? */
 #ifdef __SANITIZE_ADDRESS__
 #    define ADDRESS_SANITIZED 1
 #else
