@@ -84,7 +84,7 @@ bool coll_llcm_reduction_fits(const coll_llcm_module_t *module, size_t count, om
 }
 
 /** Choose the way of a reduction, and fill in the reduction. All processes choose the same. @param[in] to_one  The result goes to one
- * process; false: to all. */
+ * process; false: to all. Inline always: a call takes 44 instructions more, 5 to 7 % of a reduction of 8 B (perf/dn_coll, 2 ranks). */
 static inline __attribute__((always_inline)) coll_llcm_way_t
 reduce_choose(coll_llcm_module_t *module, struct ompi_communicator_t *comm, bool to_one, size_t count,
               ompi_datatype_t *type, ompi_op_t *op, coll_llcm_reduction_t *reduction)

@@ -44,9 +44,9 @@ int dn_shm_allocate(int fd, uint64_t off, uint64_t bytes)
 }
 
 /**
- * madvise() that a signal does not end. The kernel is called without the C library's function: UCX and Open MPI write a jump over the start
- * of that function while the program starts. A thread that is in the kernel then, and this takes long in a thread that brings memory
- * in, would return into the midst of that jump.
+ * madvise() that a signal does not end. The kernel is called without the C library's function: Open MPI, where pml/ucx or osc/ucx is opened, and
+ * UCX in other settings write a jump over the start of that function while the program starts. A thread that is in the kernel then, and this
+ * takes long in a thread that brings memory in, would return into the midst of that jump.
  * @return 0, or an errno value.
  */
 static int dn_shm_advise(void *mem, uint64_t bytes, int advice)

@@ -11,7 +11,8 @@
  * one memory; with `homes move` homes do; `wire RATES` is for bad_wire_begin(). Each protocol and way of detection that works here is run in 2,
  * 3 and 4 processes, which never share memory else; over a bad wire each protocol once. With `share N` they are on hosts of N, as if there
  * were several, and never all on one. With LONG not empty in the environment there are 100000 rounds. A sanitizer makes all of this slow: with one,
- * there are few rounds, each protocol is run once, by another way than the protocol before, and some files are skipped.
+ * there are few rounds, each protocol is run once, in 2 or 3 processes without `share`, by another way than the protocol before where there
+ * are several ways, and some files are skipped.
  */
 #include "dn_config.h"
 

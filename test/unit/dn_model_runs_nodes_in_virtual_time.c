@@ -7,6 +7,7 @@
  */
 #include "dn_config.h"
 
+#include <errno.h>
 #include <sys/mman.h>
 
 #include "dn_model_nodes.h"
@@ -224,13 +225,20 @@ static void memory_where_a_stack_was_may_be_used(void **state)
 {
     nodes_init("dimmnet1-d", FOUR);
     assert_int_equal(nodes_run(remember_the_stack), DN_OK);
+    unsigned mapped = 0;
     for (unsigned i = 0; i < FOUR; i++) {
         uint8_t *memory = mmap(stack_page[i], 4096, PROT_READ | PROT_WRITE,
                                MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
-        assert_true(MAP_FAILED != memory);
+        if (MAP_FAILED == memory) {
+            /* Other memory has come there already. */
+            assert_int_equal(errno, EEXIST);
+            continue;
+        }
+        mapped++;
         memset(memory, 1, 4096);
         assert_int_equal(munmap(memory, 4096), 0);
     }
+    assert_in_range(mapped, 1, FOUR);
 }
 
 int main(void)

@@ -3,8 +3,8 @@
  * Copyright (c) 2026 The dimmnet authors
  */
 /** @file
- * A thread brings memory in while the program starts. Meanwhile UCX writes a jump over the start of madvise(), so the thread must not be in
- * that function.
+ * A thread brings memory in while the program starts. Meanwhile Open MPI or UCX may write a jump over the start of madvise(), so the thread
+ * must not be in that function.
  */
 #include "dn_config.h"
 
