@@ -595,6 +595,7 @@ static void locked_memory_is_refused_or_detected(dn_world_t *world)
     dn_world_stop(world);
 }
 
+#ifndef __SANITIZE_THREAD__
 static dn_mapping_t *of_the_parent;
 
 static void load_in_a_child(dn_world_t *world)
@@ -621,9 +622,7 @@ static void other_accesses_end_the_process(dn_world_t *world)
     (void) mapped(world, 0, PAGE, &of_the_parent);
     if (copies(of_the_parent)) {
         /* A library that a device uses may have a handler of its own for the signal. */
-        const int status = in_a_child(world, load_in_a_child, said, sizeof(said));
-        /* The thread sanitizer may map memory of its own at this address while the handler runs. Then the load that follows the handler finds memory. */
-        dn_check((SANITIZED && !ADDRESS_SANITIZED) || 0 != status);
+        dn_check(0 != in_a_child(world, load_in_a_child, said, sizeof(said)));
         dn_check(NULL != strstr(said, "after fork() in the child"));
         unmapped = dn_page_base(of_the_parent);
         unmap(of_the_parent);
@@ -637,6 +636,7 @@ static void other_accesses_end_the_process(dn_world_t *world)
     }
     dn_world_stop(world);
 }
+#endif
 
 /** Is a signal blocked? */
 static bool is_blocked(int number)
@@ -888,7 +888,10 @@ static const struct {
     TEST(threads_lose_no_store, 2, 0),
     TEST(a_thread_that_acquires_keeps_no_other_from_its_pages, 2, 0),
     TEST(calls_refuse_what_is_wrong, 1, 0),
+#ifndef __SANITIZE_THREAD__
+    /* The thread sanitizer maps memory of its own where no page is any more: a load finds it, and goes on. */
     TEST(other_accesses_end_the_process, 1, 0),
+#endif
     TEST(locked_memory_is_refused_or_detected, 1, 0),
     TEST(an_earlier_handler_has_signals_blocked, 1, COPIES),
     TEST(an_earlier_handler_for_one_call_has_one, 1, COPIES),
