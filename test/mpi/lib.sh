@@ -62,6 +62,12 @@ need_command() {
     command -v "$1" >/dev/null || skip "$1 is not installed${2:+ (Debian package $2)}"
 }
 
+# Set $info to the ompi_info beside mpirun, whatever its suffix.
+find_ompi_info() {
+    info=$(command -v "$MPIRUN" | sed 's|mpirun\([^/]*\)$|ompi_info\1|')
+    [[ -n $info && -x $info ]] || info=$(command -v ompi_info) || skip "there is no ompi_info"
+}
+
 # --- scratch folder; Open MPI's session folders go below it too
 
 scratch=$(mktemp -d "${TMPDIR:-/tmp}/dn-test.XXXXXX") || exit 1
