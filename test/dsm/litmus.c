@@ -44,7 +44,6 @@ static char wire[20]; /**< rates of a bad wire; "": it is good */
 static char settings[DN_WORLD_SETTINGS];
 static unsigned rounds = 200;
 static const char *only;
-static const char *ways[8]; /**< of detection, that work here */
 
 /* Of the run. */
 static const char *protocol;
@@ -950,8 +949,12 @@ static const char *why_not_sanitized(void)
     return NULL;
 }
 
+static const char *const protocols[] = {"lazy", "scope", "eager", "update"};
+
+enum { PROTOCOLS = sizeof(protocols) / sizeof(protocols[0]), WAYS_MAX = 8 };
+
 /** Find the ways of detection that work here. @return their number. */
-static size_t find_ways(void)
+static size_t find_ways(const char *ways[WAYS_MAX])
 {
     size_t count = 0;
     const char *name;
@@ -960,17 +963,56 @@ static size_t find_ways(void)
         const char *why = dn_dsm_detect_why_not(name);
         if (NULL != why) {
             printf("not here  %s: %s\n", name, why);
-        } else if (count < sizeof(ways) / sizeof(ways[0])) {
+        } else if (count < WAYS_MAX) {
             ways[count++] = name;
         }
     }
     return count;
 }
 
+/** Each protocol by each way, and each number of processes with each protocol and with each way. @return not 0: something failed. */
+static int run_all(const char *const *ways, size_t count)
+{
+    const int hosts_of = atoi(share);
+    int failed = 0;
+
+    for (size_t p = 0; p < PROTOCOLS; p++) {
+        for (size_t d = 0; d < count; d++) {
+            protocol = protocols[p];
+            detect = ways[d];
+            if (1 < hosts_of) {
+                /* Two hosts, and a third one that has less. */
+                failed |= run(2 * hosts_of) | run(2 * hosts_of + 1);
+                continue;
+            }
+            failed |= run((int) (2 + (p + d) % 3));
+            if ('\0' != wire[0]) {
+                /* Each protocol once: what was lost takes long. */
+                break;
+            }
+            failed |= 0 == d ? run((int) (2 + (p + 2) % 3)) : 0;
+        }
+    }
+    return failed;
+}
+
+/** Each protocol once, by each way in turn. @return not 0: something failed. */
+static int run_sanitized(const char *const *ways, size_t count)
+{
+    const int hosts_of = atoi(share);
+    int failed = 0;
+
+    for (size_t p = 0; p < PROTOCOLS; p++) {
+        protocol = protocols[p];
+        detect = ways[p % count];
+        failed |= run(1 < hosts_of ? 2 * hosts_of : (int) (2 + p % 2));
+    }
+    return failed;
+}
+
 int main(int argc, char **argv)
 {
-    static const char *const protocols[] = {"lazy", "scope", "eager", "update"};
-    int failed = 0;
+    const char *ways[WAYS_MAX];
 
     if (2 > argc) {
         fprintf(stderr, "usage: litmus FILE.dsm [PROTOCOL DETECT PROCESSES [TEST]]\n");
@@ -996,31 +1038,6 @@ int main(int argc, char **argv)
         only = argv[5];
         return run(atoi(argv[4]));
     }
-    const size_t nways = find_ways();
-    for (size_t p = 0; p < sizeof(protocols) / sizeof(protocols[0]); p++) {
-        for (size_t d = 0; d < nways; d++) {
-            if (SANITIZED && d != p % nways) {
-                continue;
-            }
-            protocol = protocols[p];
-            detect = ways[d];
-            if (1 < atoi(share)) {
-                /* Two hosts, and a third one that has less. */
-                failed |= run(2 * atoi(share)) | (SANITIZED ? 0 : run(2 * atoi(share) + 1));
-                continue;
-            }
-            if (SANITIZED) {
-                failed |= run(2 + (int) (p % 2));
-                continue;
-            }
-            /* Each number of processes with each protocol and with each way. */
-            failed |= run((int) (2 + (p + d) % 3));
-            if ('\0' != wire[0]) {
-                /* Each protocol once: what was lost takes long. */
-                break;
-            }
-            failed |= 0 == d ? run((int) (2 + (p + 2) % 3)) : 0;
-        }
-    }
-    return failed;
+    const size_t count = find_ways(ways);
+    return SANITIZED ? run_sanitized(ways, count) : run_all(ways, count);
 }

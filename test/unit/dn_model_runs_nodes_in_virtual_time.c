@@ -208,9 +208,9 @@ static void wrong_runs_are_refused(void **state)
     assert_true(dn_test_log_said(1, "no device"));
 }
 
-enum { FOUR = 4 };
+enum { STACKS = 4 };
 
-static uint8_t *stack_page[FOUR];
+static uint8_t *stack_page[STACKS];
 
 static void remember_the_stack(node_t *self)
 {
@@ -223,10 +223,10 @@ static void remember_the_stack(node_t *self)
 /** A sanitizer keeps the frames of functions that never return; it must not find them in other memory. */
 static void memory_where_a_stack_was_may_be_used(void **state)
 {
-    nodes_init("dimmnet1-d", FOUR);
+    nodes_init("dimmnet1-d", STACKS);
     assert_int_equal(nodes_run(remember_the_stack), DN_OK);
     unsigned mapped = 0;
-    for (unsigned i = 0; i < FOUR; i++) {
+    for (unsigned i = 0; i < STACKS; i++) {
         uint8_t *memory = mmap(stack_page[i], 4096, PROT_READ | PROT_WRITE,
                                MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
         if (MAP_FAILED == memory) {
@@ -238,7 +238,7 @@ static void memory_where_a_stack_was_may_be_used(void **state)
         memset(memory, 1, 4096);
         assert_int_equal(munmap(memory, 4096), 0);
     }
-    assert_in_range(mapped, 1, FOUR);
+    assert_in_range(mapped, 1, STACKS);
 }
 
 int main(void)
