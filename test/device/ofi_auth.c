@@ -558,6 +558,10 @@ static void what_was_heard_before_is_no_sign_of_life(dn_world_t *world)
 /** What a host of the other byte order says first. */
 static void another_byte_order_is_told_once(dn_world_t *world)
 {
+    if (0 == world->rank) {
+        /* Before the port is known: its own thread may be the first to hear. */
+        dn_test_log_expect();
+    }
     dn_world_listen(world, dn_world_hear);
     if (1 == world->rank) {
         hello_message_t message = greeting(world, &world->job.key, 77);
@@ -566,8 +570,8 @@ static void another_byte_order_is_told_once(dn_world_t *world)
         throw_at_victim(world, &message, sizeof(message));
         dn_world_await(world, 0, 0, 1);
     } else {
-        dn_test_log_expect();
-        while (2 > dn_world_dropped(world)) {
+        /* The port's thread counts a message, and says its sentence once it has left the port. */
+        while (2 > dn_world_dropped(world) || 0 == dn_test_log_count()) {
             dn_world_progress(world);
         }
         dn_check(dn_test_log_said(1, "byte order"));
