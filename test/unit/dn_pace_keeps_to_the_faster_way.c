@@ -596,6 +596,29 @@ static void far_cores_begin_with_the_kernel(void **state)
     assert_in_range(run_flows(&wrong, 32768, &flow, 1000, 0, DN_PACE_PIECES), 900, 1000);
 }
 
+/** Where the cores are far, the costs of shorter messages say little of longer ones: each way of the kernel costs less a byte, and
+ * pieces that no longer flow cost more. So the kernel's ways are tried within the first messages of a new length. */
+static void far_cores_try_the_kernel_at_a_new_length(void **state)
+{
+    static const struct {
+        speed_t shorter, longer;
+        enum dn_pace_way best;
+    } of[] = {{{{2000, 2100, 1500}}, {{3000, 3600, 3900}}, DN_PACE_PULL},
+              {{{2000, 2100, 1500}}, {{3900, 3000, 3900}}, DN_PACE_ALONE},
+              {{{9000, 2100, 5000}}, {{3000, 3600, 9900}}, DN_PACE_PULL},
+              {{{2000, 9000, 5000}}, {{3600, 3000, 9900}}, DN_PACE_ALONE}};
+    uint64_t lost;
+
+    for (unsigned i = 0; i < sizeof(of) / sizeof(of[0]); i++) {
+        dn_pace_t pace = {0};
+
+        look(&pace, 65536, &of[i].shorter, DN_PACE_NEAR_NS + 1);
+        (void) run(&pace, 65536, &of[i].shorter, 200, of[i].best, &lost);
+        assert_in_range(run(&pace, 131072, &of[i].longer, 60, of[i].best, &lost), 32, 60);
+        assert_in_range(run(&pace, 131072, &of[i].longer, 400, of[i].best, &lost), 380, 400);
+    }
+}
+
 /** A line that something disturbs is slower than the cores are far. */
 static void the_fastest_line_counts(void **state)
 {
@@ -638,6 +661,7 @@ int main(void)
         cmocka_unit_test(near_cores_begin_with_pieces),
         cmocka_unit_test(first_pieces_of_near_cores_are_judged_warm),
         cmocka_unit_test(far_cores_begin_with_the_kernel),
+        cmocka_unit_test(far_cores_try_the_kernel_at_a_new_length),
         cmocka_unit_test(the_fastest_line_counts),
         cmocka_unit_test(no_time_is_taken_across_a_message_without_one),
     };
