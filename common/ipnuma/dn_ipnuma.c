@@ -16,12 +16,20 @@
 
 #include "dn_log.h"
 
-void dn_ipnuma_unlock_and_say(dn_ipnuma_t *ipnuma)
+void dn_ipnuma_unlock_and_more(dn_ipnuma_t *ipnuma)
 {
+    const uint32_t after = ipnuma->after;
     dn_log_later_t taken;
 
+    ipnuma->after = 0;
     dn_log_take(&ipnuma->later, &taken);
     pthread_mutex_unlock(&ipnuma->lock);
+    if (0 != (DN_IPNUMA_AFTER_CALL & after)) {
+        dn_thread_call(ipnuma->service.event);
+    }
+    if (0 != (DN_IPNUMA_AFTER_RING & after)) {
+        dn_bell_touch(ipnuma->iface.bell);
+    }
     dn_log_taken(&taken);
 }
 

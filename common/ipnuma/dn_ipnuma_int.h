@@ -304,7 +304,8 @@ struct dn_ipnuma {
     /** accesses of other processes that no shared region has let in */
     uint64_t refused_writes, refused_reads;
 
-    dn_log_later_t later; /**< log lines for dn_ipnuma_unlock_and_say() */
+    uint32_t after;       /**< DN_IPNUMA_AFTER_CALL and so on: what is done when the lock is let go */
+    dn_log_later_t later; /**< what is logged then */
 
     struct {
         enum dn_ipnuma_service_state state;
@@ -330,13 +331,19 @@ static inline void dn_ipnuma_lock(dn_ipnuma_t *ipnuma)
     pthread_mutex_lock(&ipnuma->lock);
 }
 
-/** Let the lock go, and log the lines that wait. */
-void dn_ipnuma_unlock_and_say(dn_ipnuma_t *ipnuma);
+/** What is done when the lock is let go: who is woken may want the lock at once. */
+enum {
+    DN_IPNUMA_AFTER_CALL = 1u, /**< the service thread is called */
+    DN_IPNUMA_AFTER_RING = 2u, /**< the bell is touched */
+};
+
+/** Let the lock go, then do what waits for that: calls, rings, log lines. */
+void dn_ipnuma_unlock_and_more(dn_ipnuma_t *ipnuma);
 
 static inline void dn_ipnuma_unlock(dn_ipnuma_t *ipnuma)
 {
-    if (0 != ipnuma->later.count) {
-        dn_ipnuma_unlock_and_say(ipnuma);
+    if (0 != ipnuma->later.count || 0 != ipnuma->after) {
+        dn_ipnuma_unlock_and_more(ipnuma);
     } else {
         pthread_mutex_unlock(&ipnuma->lock);
     }
@@ -493,12 +500,12 @@ int dn_ipnuma_progress(dn_iface_t *iface);
 int dn_ipnuma_recv(dn_peer_base_t *peer, int max);
 /** A thread of the program sleeps now: the service thread reads, until a thread of the program takes a turn. */
 void dn_ipnuma_hand_on(dn_iface_t *iface);
-/** Read the datagrams that came, and do all work that is due. If another thread of the program sleeps, its bell is rung under the lock, and
- * the kernel may run that thread first. @return as dn_ipnuma_socket_receive(). */
+/** Read the datagrams that came, and do all work that is due. If another thread of the program sleeps, its bell is rung when the lock is let
+ * go. @return as dn_ipnuma_socket_receive(). */
 int dn_ipnuma_turn(dn_ipnuma_t *ipnuma);
 /** Do the work that is due for each connection, after something has been read. @param[in] quiet  Not 0: nothing has come. */
 void dn_ipnuma_attend_all(dn_ipnuma_t *ipnuma, int quiet, uint64_t now);
-/** Tell the thread that a packet was sent, so that it keeps the timers. */
+/** Tell the thread that a packet was sent, so that it keeps the timers. It is called when the lock is let go. */
 void dn_ipnuma_service_call(dn_ipnuma_t *ipnuma);
 void dn_ipnuma_service_start(dn_ipnuma_t *ipnuma);
 void dn_ipnuma_service_stop(dn_ipnuma_t *ipnuma);

@@ -131,7 +131,7 @@ static void dn_ipnuma_look_for_credit(dn_ipnuma_t *ipnuma)
 {
     if (0 < dn_ipnuma_socket_receive(ipnuma)) {
         dn_ipnuma_attend_all(ipnuma, 0, dn_clock_ns());
-        dn_bell_touch(ipnuma->iface.bell);
+        ipnuma->after |= DN_IPNUMA_AFTER_RING;
         dn_ipnuma_service_call(ipnuma);
     }
 }

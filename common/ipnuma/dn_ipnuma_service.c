@@ -105,7 +105,7 @@ int dn_ipnuma_turn(dn_ipnuma_t *ipnuma)
     ipnuma->turned_at = now;
     if (0 != n) {
         /* Whoever reads rings: another thread of the program may sleep until something comes that this thread has taken. */
-        dn_bell_touch(ipnuma->iface.bell);
+        ipnuma->after |= DN_IPNUMA_AFTER_RING;
     }
     if (ipnuma->unmet && !ipnuma->service.reads && !ipnuma->closing) {
         dn_ipnuma_meet(ipnuma);
@@ -208,7 +208,7 @@ void dn_ipnuma_hand_on(dn_iface_t *iface)
     ipnuma->service.handed = ipnuma->turns;
     /* A thread that naps does not listen to the network. */
     if (DN_IPNUMA_NAPS == ipnuma->service.state) {
-        dn_thread_call(ipnuma->service.event);
+        ipnuma->after |= DN_IPNUMA_AFTER_CALL;
     }
     dn_ipnuma_unlock(ipnuma);
 }
@@ -393,6 +393,13 @@ static int dn_ipnuma_serve_turn(dn_ipnuma_t *ipnuma)
     return got;
 }
 
+/** Will the program be woken when the lock is let go? It wants the core then, and reads itself. */
+static int dn_ipnuma_wakes(const dn_ipnuma_t *ipnuma)
+{
+    /* Relaxed suffices: the ring itself looks again. */
+    return 0 != (DN_IPNUMA_AFTER_RING & ipnuma->after) && 0 != dn_load_relaxed_u32(ipnuma->iface.bell) % 2;
+}
+
 /** Have the thread stay awake after a request, since the sender may send its next request when it has the answer. */
 static void dn_ipnuma_look_on(dn_ipnuma_t *ipnuma)
 {
@@ -443,10 +450,8 @@ static void *dn_ipnuma_serve(void *arg)
             turns = dn_ipnuma_nap(ipnuma);
             continue;
         }
-        /* A sleeping program for which the thread rings wants the core: the thread does not look on then. Relaxed suffices: the ring itself
-         * looks again. */
-        const int rings = 0 != dn_load_relaxed_u32(ipnuma->iface.bell) % 2;
-        if (0 != dn_ipnuma_serve_turn(ipnuma) && !rings && ipnuma->contenders <= ipnuma->units) {
+        if (0 != dn_ipnuma_serve_turn(ipnuma) && !dn_ipnuma_wakes(ipnuma)
+            && ipnuma->contenders <= ipnuma->units) {
             dn_ipnuma_look_on(ipnuma);
         }
         dn_ipnuma_rest(ipnuma, dn_ipnuma_timer(ipnuma), 1);
@@ -463,7 +468,7 @@ void dn_ipnuma_service_call(dn_ipnuma_t *ipnuma)
     }
     /* The thread looks at the timers when it is awake, so one call wakes it. */
     ipnuma->service.wake_at = 0;
-    dn_thread_call(ipnuma->service.event);
+    ipnuma->after |= DN_IPNUMA_AFTER_CALL;
 }
 
 void dn_ipnuma_service_start(dn_ipnuma_t *ipnuma)

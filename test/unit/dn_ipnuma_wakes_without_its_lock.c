@@ -1,0 +1,190 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The dimmnet authors
+ */
+/** @file
+ * Nobody is woken under the device's lock: neither the service thread, nor a sleeping thread of the program. Who is woken may want the lock at
+ * once. The test stands between the device and the functions that lock and wake.
+ */
+#include "dn_config.h"
+
+#include "dn_unit.h"
+
+#include <sched.h>
+#include <time.h>
+
+#include "dn_port.h"
+#include "ipnuma/dn_ipnuma_int.h"
+
+/** Longest time until something has been woken. */
+#define LIMIT_NS UINT64_C(30000000000)
+
+static dn_port_t *port[2]; /**< port 1 is the one that polls and sleeps */
+static dn_peer_t *peer;    /**< port 1, as port 0 has it */
+static uint64_t off;       /**< of a word there */
+
+static const pthread_mutex_t *lock_of[2]; /**< of the devices; set before their threads start */
+static _Thread_local int held;            /**< locks of devices that this thread holds */
+static uint64_t calls, rings,
+    under; /**< calls of threads, rings of bells, and how many of both under a lock */
+
+static dn_ipnuma_t *device_of(int i)
+{
+    return (dn_ipnuma_t *) port[i]->ifaces;
+}
+
+static int is_of_a_device(const pthread_mutex_t *lock)
+{
+    return lock == lock_of[0] || lock == lock_of[1];
+}
+
+int __real_pthread_mutex_lock(pthread_mutex_t *lock);
+int __wrap_pthread_mutex_lock(pthread_mutex_t *lock);
+int __wrap_pthread_mutex_lock(pthread_mutex_t *lock)
+{
+    const int result = __real_pthread_mutex_lock(lock);
+
+    held += is_of_a_device(lock);
+    return result;
+}
+
+int __real_pthread_mutex_unlock(pthread_mutex_t *lock);
+int __wrap_pthread_mutex_unlock(pthread_mutex_t *lock);
+int __wrap_pthread_mutex_unlock(pthread_mutex_t *lock)
+{
+    held -= is_of_a_device(lock);
+    return __real_pthread_mutex_unlock(lock);
+}
+
+static void wake(uint64_t *count)
+{
+    (void) dn_fetch_add_relaxed(count, 1);
+    (void) dn_fetch_add_relaxed(&under, 0 != held);
+}
+
+void __real_dn_thread_call(int event);
+void __wrap_dn_thread_call(int event);
+void __wrap_dn_thread_call(int event)
+{
+    wake(&calls);
+    __real_dn_thread_call(event);
+}
+
+void __real_dn_bell_ring(uint32_t *bell, uint32_t odd);
+void __wrap_dn_bell_ring(uint32_t *bell, uint32_t odd);
+void __wrap_dn_bell_ring(uint32_t *bell, uint32_t odd)
+{
+    wake(&rings);
+    __real_dn_bell_ring(bell, odd);
+}
+
+static int naps(void)
+{
+    dn_ipnuma_lock(device_of(1));
+    const enum dn_ipnuma_service_state state = device_of(1)->service.state;
+    dn_ipnuma_unlock(device_of(1));
+    if (DN_IPNUMA_NO_THREAD == state) {
+        /* The process may have no more threads: nobody is taken in. */
+        printf("skipped: %s\n", dn_test_log.last);
+        exit(DN_TEST_SKIP);
+    }
+    return DN_IPNUMA_NAPS == state;
+}
+
+static int open_both(void **state)
+{
+    void *word = NULL;
+
+    (void) state;
+    for (int i = 0; i < 2; i++) {
+        const dn_job_t job = {.key = {"a key of 16 byte"}, .pid = (uint32_t) i, .size = 2};
+        assert_int_equal(dn_open("ipnuma:lo", &job, NULL, &port[i]), DN_OK);
+        lock_of[i] = &device_of(i)->lock;
+    }
+    assert_int_equal(dn_llcm_alloc(port[1], sizeof(uint64_t), &off, &word), DN_OK);
+    peer = dn_unit_connect(port[0], port[1]);
+    (void) naps();
+    while (DN_INPROGRESS == dn_fence(peer)) {
+        dn_progress(port[0]);
+        dn_progress(port[1]);
+    }
+    return 0;
+}
+
+static int close_both(void **state)
+{
+    (void) state;
+    dn_close(port[1]);
+    dn_close(port[0]);
+    assert_int_equal(dn_load_relaxed(&under), 0);
+    return 0;
+}
+
+static void store(void)
+{
+    dn_status_t status;
+
+    while (DN_ERR_AGAIN == (status = dn_aotf(peer, off, 1, sizeof(uint64_t)))) {
+        dn_progress(port[0]);
+    }
+    assert_int_equal(status, DN_OK);
+}
+
+/** The thread listens, and has to keep the time of what a store has sent. */
+static void the_thread_is_called_behind_a_store(void **state)
+{
+    const struct timespec pause = {.tv_nsec = 5000000};
+    const uint64_t until = dn_clock_ns() + LIMIT_NS, before = dn_load_relaxed(&calls);
+
+    (void) state;
+    while (before == dn_load_relaxed(&calls) && dn_clock_ns() < until) {
+        /* The thread tells nobody that it listens. */
+        (void) nanosleep(&pause, NULL);
+        store();
+    }
+    assert_int_not_equal(dn_load_relaxed(&calls), before);
+}
+
+/** The thread naps, and has to listen for a program that goes to sleep. */
+static void the_thread_is_called_behind_a_hand_on(void **state)
+{
+    const uint64_t until = dn_clock_ns() + LIMIT_NS, before = dn_load_relaxed(&calls);
+
+    (void) state;
+    while (before == dn_load_relaxed(&calls) && dn_clock_ns() < until) {
+        store();
+        dn_progress(port[0]);
+        dn_progress(port[1]);
+        if (naps()) {
+            dn_port_tell_sleep(port[1]);
+        }
+        (void) sched_yield();
+    }
+    assert_int_not_equal(dn_load_relaxed(&calls), before);
+}
+
+/** Whoever reads rings: the program, or the thread. */
+static void the_bell_is_rung_behind_a_turn(void **state)
+{
+    const uint64_t until = dn_clock_ns() + LIMIT_NS, before = dn_load_relaxed(&rings);
+
+    (void) state;
+    while (before == dn_load_relaxed(&rings) && dn_clock_ns() < until) {
+        (void) dn_bell_set(device_of(1)->iface.bell);
+        store();
+        dn_progress(port[1]);
+        (void) sched_yield();
+    }
+    assert_int_not_equal(dn_load_relaxed(&rings), before);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(the_thread_is_called_behind_a_store, open_both, close_both),
+        cmocka_unit_test_setup_teardown(the_thread_is_called_behind_a_hand_on, open_both, close_both),
+        cmocka_unit_test_setup_teardown(the_bell_is_rung_behind_a_turn, open_both, close_both),
+    };
+
+    return cmocka_run_group_tests(tests, dn_unit_setup, NULL);
+}
