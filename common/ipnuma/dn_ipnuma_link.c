@@ -161,8 +161,8 @@ uint32_t dn_ipnuma_link_read(const dn_ipnuma_link_t *link, uint64_t address)
 
 uint8_t *dn_ipnuma_link_append(dn_ipnuma_link_t *link, const dn_tlp_t *tlp)
 {
-    uint32_t size = (uint32_t) dn_tlp_size(tlp, &link->newest);
-    const dn_tlp_t *before = &link->newest;
+    const dn_tlp_t *base = dn_tlp_base(tlp, &link->newest);
+    uint32_t size = (uint32_t) dn_tlp_size(tlp, base);
     dn_ipnuma_body_t *body = link->last;
 
     if (size > dn_ipnuma_link_left(link)) {
@@ -173,11 +173,12 @@ uint8_t *dn_ipnuma_link_append(dn_ipnuma_link_t *link, const dn_tlp_t *tlp)
         body->offset = link->end;
         *(NULL == link->waits ? &link->waits : &link->last->next) = body;
         link->last = body;
-        before = NULL;
-        size = (uint32_t) dn_tlp_size(tlp, before);
+        /* The first TLP of a datagram has a long header. */
+        base = NULL;
+        size = (uint32_t) dn_tlp_size(tlp, base);
     }
     uint8_t *bytes = body->tlps + body->len;
-    uint8_t *data = dn_tlp_write(bytes, tlp, before);
+    uint8_t *data = dn_tlp_write(bytes, tlp, base);
     body->len += size;
     link->end += size;
     link->newest_at = bytes;

@@ -64,13 +64,14 @@ static uint64_t tlp_distance(const dn_tlp_t *tlp, const dn_tlp_t *before)
     return tlp->address - (before->address - tlp_lead(before));
 }
 
-/** Can a short write say what a TLP says? */
-static int tlp_is_short(const dn_tlp_t *tlp, const dn_tlp_t *before)
+const dn_tlp_t *dn_tlp_base(const dn_tlp_t *tlp, const dn_tlp_t *before)
 {
-    return NULL != before && DN_TLP_WRITE == tlp->kind && DN_TLP_WRITE == before->kind && 0 == tlp_lead(tlp)
-           && 0 == tlp->len % DN_TLP_DW && DN_TLP_SHORT_DATA >= tlp->len
-           && tlp->requester == before->requester && tlp->tag == before->tag
-           && 2 * DN_TLP_SHORT_REACH > tlp_distance(tlp, before) + DN_TLP_SHORT_REACH;
+    const int can = DN_TLP_WRITE == tlp->kind && DN_TLP_WRITE == before->kind && 0 == tlp_lead(tlp)
+                    && 0 == tlp->len % DN_TLP_DW && DN_TLP_SHORT_DATA >= tlp->len
+                    && tlp->requester == before->requester && tlp->tag == before->tag
+                    && 2 * DN_TLP_SHORT_REACH > tlp_distance(tlp, before) + DN_TLP_SHORT_REACH;
+
+    return can ? before : NULL;
 }
 
 /** The header of a short write. */
@@ -79,9 +80,9 @@ static uint32_t tlp_short_header(const dn_tlp_t *tlp, uint64_t distance)
     return TLP_SHORT << 24 | (tlp_words(tlp) - 1) << 20 | ((uint32_t) (distance / DN_TLP_DW) & 0xfffffu);
 }
 
-size_t dn_tlp_size(const dn_tlp_t *tlp, const dn_tlp_t *before)
+size_t dn_tlp_size(const dn_tlp_t *tlp, const dn_tlp_t *base)
 {
-    const size_t header = tlp_is_short(tlp, before) ? DN_TLP_SHORT_HEADER : DN_TLP_HEADER;
+    const size_t header = NULL != base ? DN_TLP_SHORT_HEADER : DN_TLP_HEADER;
 
     return header + (DN_TLP_READ == tlp->kind ? 0 : (size_t) DN_TLP_DW * tlp_words(tlp));
 }
@@ -121,10 +122,10 @@ static uint32_t tlp_type(const dn_tlp_t *tlp)
     }
 }
 
-uint8_t *dn_tlp_write(uint8_t *bytes, const dn_tlp_t *tlp, const dn_tlp_t *before)
+uint8_t *dn_tlp_write(uint8_t *bytes, const dn_tlp_t *tlp, const dn_tlp_t *base)
 {
-    if (tlp_is_short(tlp, before)) {
-        tlp_put(bytes, 0, tlp_short_header(tlp, tlp_distance(tlp, before)));
+    if (NULL != base) {
+        tlp_put(bytes, 0, tlp_short_header(tlp, tlp_distance(tlp, base)));
         return bytes + DN_TLP_SHORT_HEADER;
     }
     const uint32_t type = tlp_type(tlp);

@@ -93,15 +93,18 @@ typedef struct dn_tlp {
     uint32_t total; /**< MESSAGE: DW3 */
 } dn_tlp_t;
 
-/** Bytes that a TLP takes, with its header. @param[in] before  The TLP before it in the same datagram; NULL: it is the first. */
-size_t dn_tlp_size(const dn_tlp_t *tlp, const dn_tlp_t *before);
+/** Can a short write say what a TLP says? @param[in] before  The TLP before it in the same datagram. @return @p before; NULL: no. */
+const dn_tlp_t *dn_tlp_base(const dn_tlp_t *tlp, const dn_tlp_t *before);
+
+/** Bytes that a TLP takes, with its header. @param[in] base  From dn_tlp_base(): the TLP is a short write; NULL: it has a long header. */
+size_t dn_tlp_size(const dn_tlp_t *tlp, const dn_tlp_t *base);
 
 /**
- * Write a TLP: a short write wherever a short write says the same.
+ * Write a TLP.
  *
- * @param[out] bytes   dn_tlp_size() bytes, aligned to 4.
- * @param[in]  tlp     Sound. Its data is not read.
- * @param[in]  before  As given to dn_tlp_size().
+ * @param[out] bytes  dn_tlp_size() bytes, aligned to 4.
+ * @param[in]  tlp    Sound. Its data is not read.
+ * @param[in]  base   As given to dn_tlp_size().
  *
  * @return where its len bytes of data belong; NULL: the TLP has no data.
  */

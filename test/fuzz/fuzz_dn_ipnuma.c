@@ -266,8 +266,9 @@ static size_t write_tlps(uint64_t *random, uint8_t *to, size_t room)
             tlp.address &= ~UINT64_C(3);
             tlp.len = 4 << tlp.len % 5;
         }
-        (void) dn_tlp_write(to + used, &tlp, &before);
-        used += dn_tlp_size(&tlp, &before);
+        const dn_tlp_t *base = dn_tlp_base(&tlp, &before);
+        (void) dn_tlp_write(to + used, &tlp, base);
+        used += dn_tlp_size(&tlp, base);
         before = tlp;
     }
     if (0 == dn_test_below(random, 8)) {
