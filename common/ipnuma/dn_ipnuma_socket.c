@@ -51,14 +51,15 @@ static struct sockaddr_in dn_ipnuma_name(uint32_t ip, uint16_t port)
     return (struct sockaddr_in){.sin_family = AF_INET, .sin_port = htons(port), .sin_addr.s_addr = htonl(ip)};
 }
 
-/** The address to bind to. @param[in] argument  An interface or an address; "": any. @return 0: there is no such interface or address. */
+/** The address to bind to. @param[in] argument  An interface or an address; "": any. @return 0; ENODEV: there is no such interface or
+ * address; another errno value: the kernel does not tell. */
 static int dn_ipnuma_choose(const char *argument, char *name, size_t size, uint32_t *ip_p)
 {
     struct ifaddrs *all = NULL;
     int best = 0;
 
     if (0 != getifaddrs(&all)) {
-        return 0;
+        return errno;
     }
     for (const struct ifaddrs *one = all; NULL != one; one = one->ifa_next) {
         char text[INET_ADDRSTRLEN] = "";
@@ -77,7 +78,7 @@ static int dn_ipnuma_choose(const char *argument, char *name, size_t size, uint3
         }
     }
     freeifaddrs(all);
-    return 0 != best;
+    return 0 != best ? 0 : ENODEV;
 }
 
 static void dn_ipnuma_slots_open(dn_ipnuma_slots_t *slots)
@@ -108,7 +109,12 @@ dn_status_t dn_ipnuma_socket_open(dn_ipnuma_t *ipnuma, const char *argument)
     uint32_t ip = 0;
     socklen_t len = sizeof(got);
 
-    if (!dn_ipnuma_choose(argument, ipnuma->domain, sizeof(ipnuma->domain), &ip)) {
+    const int error = dn_ipnuma_choose(argument, ipnuma->domain, sizeof(ipnuma->domain), &ip);
+    if (0 != error && ENODEV != error) {
+        dn_log_error("ipnuma cannot list interfaces: %s; raise limits, as of open files", strerror(error));
+        return DN_ERR_NOMEM;
+    }
+    if (0 != error) {
         dn_log_error(
             "ipnuma finds no interface or IPv4 address \"%s\" that is up; name one that ip addr shows",
             argument);

@@ -12,7 +12,9 @@
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
+#include <netinet/udp.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -23,6 +25,7 @@ static dn_port_t *port[2];
 static dn_peer_t *peer[2]; /**< the other, as each has it */
 static unsigned heard;
 static uint32_t timeout_s = 60;
+static uint32_t ring_lines;              /**< 0: as it is by default */
 static const char *second = "ipnuma:lo"; /**< device of port 1 */
 
 static dn_ipnuma_t *device_of(int i)
@@ -62,19 +65,24 @@ static void settle(void)
     }
 }
 
-static void open_both(dn_auth_mode_t auth)
+static void open_one(int i, dn_auth_mode_t auth)
 {
+    const dn_job_t job = {.key = {"a key of 16 byte"}, .pid = (uint32_t) i, .size = 2};
     dn_config_t config;
 
     dn_config_init(&config);
     config.auth = auth;
     config.timeout_s = timeout_s;
+    config.ring_lines = 0 == ring_lines ? config.ring_lines : ring_lines;
+    assert_int_equal(dn_open(0 == i ? "ipnuma:lo" : second, &job, &config, &port[i]), DN_OK);
+    assert_int_equal(dn_handler_set(port[i], DN_CHAN_USER, hear, NULL), DN_OK);
+}
+
+static void open_both(dn_auth_mode_t auth)
+{
     heard = 0;
-    for (int i = 0; i < 2; i++) {
-        const dn_job_t job = {.key = {"a key of 16 byte"}, .pid = (uint32_t) i, .size = 2};
-        assert_int_equal(dn_open(0 == i ? "ipnuma:lo" : second, &job, &config, &port[i]), DN_OK);
-        assert_int_equal(dn_handler_set(port[i], DN_CHAN_USER, hear, NULL), DN_OK);
-    }
+    open_one(0, auth);
+    open_one(1, auth);
     peer[0] = dn_unit_connect(port[0], port[1]);
     peer[1] = dn_unit_connect(port[1], port[0]);
     settle();
@@ -395,6 +403,140 @@ static void a_datagram_that_begins_with_a_short_write_is_refused(void **state)
     close_after_lies();
 }
 
+/** No handler takes messages, and their sender goes on beyond its credit: what waits stays bounded. */
+static void who_sends_beyond_its_credit_is_cut_off(void **state)
+{
+    _Alignas(8) uint8_t bytes[512];
+    const dn_tlp_t message = message_of(4);
+    const uint32_t cost = dn_ipnuma_cost(4);
+
+    (void) state;
+    ring_lines = 64;
+    open_to_be_told_lies();
+    /* Port 0 says nothing meanwhile. */
+    dn_ipnuma_lock(device_of(0));
+    dn_ipnuma_pc_t *pc = pc_of_first();
+    const uint32_t credit = device_of(1)->where.credit;
+    const uint64_t number = pc->link.seen.range[0].last + 1000;
+    for (uint32_t i = 0; i < credit / cost; i++) {
+        come(bytes, make_packet(bytes, number + i, &message));
+        assert_int_equal(pc->state, DN_IPNUMA_OPEN);
+    }
+    assert_int_equal(pc->waiting_cost, credit / cost * cost);
+    come(bytes, make_packet(bytes, number + credit / cost, &message));
+    assert_int_equal(pc->state, DN_IPNUMA_DEAD);
+    assert_int_equal(pc->waiting_cost, credit / cost * cost);
+    assert_non_null(strstr(dn_test_log.last, "sent more messages than it had credit for"));
+    dn_ipnuma_unlock(device_of(0));
+    close_after_lies();
+    ring_lines = 0;
+}
+
+/** A packet of port 0 whose piece lies so many bytes ahead of what port 1 expects. */
+static size_t make_packet_ahead(uint8_t *bytes, uint64_t number, uint64_t ahead)
+{
+    const dn_tlp_t message = message_of(4);
+    dn_ipnuma_link_t *link = &pc_of_first()->link;
+
+    link->next += ahead;
+    const size_t len = make_packet(bytes, number, &message);
+    link->next -= ahead;
+    return len;
+}
+
+static void what_lies_too_far_ahead_is_refused(void **state)
+{
+    _Alignas(8) uint8_t bytes[512];
+    const dn_tlp_t message = message_of(4);
+
+    (void) state;
+    open_to_be_told_lies();
+    dn_ipnuma_lock(device_of(0));
+    dn_ipnuma_pc_t *pc = pc_of_first();
+    const uint64_t number = pc->link.seen.range[0].last + 1000;
+    const uint64_t most = pc->link.ahead - dn_tlp_size(&message, NULL);
+    come(bytes, make_packet_ahead(bytes, number, most));
+    assert_int_equal(pc->state, DN_IPNUMA_OPEN);
+    assert_int_equal(pc->link.earlies, 1);
+    come(bytes, make_packet_ahead(bytes, number + 1, most + DN_TLP_DW));
+    assert_int_equal(pc->state, DN_IPNUMA_DEAD);
+    assert_int_equal(pc->link.earlies, 1);
+    assert_non_null(strstr(dn_test_log.last, "sent more than there is room for"));
+    dn_ipnuma_unlock(device_of(0));
+    close_after_lies();
+}
+
+/** Send a row of datagrams of @p each bytes to a UDP port of this host: the kernel cuts it, and may join it again. @return 0: this kernel
+ * sends no such row. */
+static int send_row(int fd, uint16_t to, uint8_t *bytes, size_t len, uint16_t each)
+{
+    struct sockaddr_in name = {
+        .sin_family = AF_INET, .sin_port = htons(to), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    struct iovec piece = {bytes, len};
+    union {
+        struct cmsghdr head;
+        uint8_t bytes[CMSG_SPACE(sizeof(uint16_t))];
+    } control = {
+        .head = {.cmsg_len = CMSG_LEN(sizeof(each)), .cmsg_level = IPPROTO_UDP, .cmsg_type = UDP_SEGMENT}};
+    const struct msghdr message = {.msg_name = &name,
+                                   .msg_namelen = sizeof(name),
+                                   .msg_iov = &piece,
+                                   .msg_iovlen = 1,
+                                   .msg_control = each < len ? &control : NULL,
+                                   .msg_controllen = each < len ? sizeof(control.bytes) : 0};
+
+    memcpy(CMSG_DATA(&control.head), &each, sizeof(each));
+    const ssize_t sent = sendmsg(fd, &message, 0);
+    assert_true((ssize_t) len == sent || (each < len && -1 == sent));
+    return (ssize_t) len == sent;
+}
+
+/** Wait until port 1 has dropped so many datagrams more. */
+static void await_dropped(uint64_t before, uint64_t more)
+{
+    const uint64_t until = dn_clock_ns() + UINT64_C(30000000000);
+
+    while (before + more > dn_load_relaxed(&port[1]->counters.dropped) && dn_clock_ns() < until) {
+        progress_both();
+    }
+    assert_true(before + more <= dn_load_relaxed(&port[1]->counters.dropped));
+}
+
+/** Datagrams of a stranger, by the kernel: none is too short or too long, alone or in a row. */
+static void datagrams_of_any_length_do_nothing(void **state)
+{
+    static const struct {
+        uint16_t len, each;
+    } rows[] = {{1, 1},         {31, 31},       {32, 32},       {33, 33},       {16896, 16896},
+                {16897, 16897}, {65507, 65507}, {64000, 20001}, {60000, 16895}, {63, 31}};
+    static uint8_t bytes[65507];
+    uint16_t at = 0;
+
+    (void) state;
+    open_both(DN_AUTH_HELLO);
+    const int fd = open_socket(&at);
+    for (int kind = 0; kind <= DN_IPNUMA_PROOF + 1; kind++) {
+        for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+            const uint64_t before = dn_load_relaxed(&port[1]->counters.dropped);
+            memset(bytes, kind, sizeof(bytes));
+            if ((device_of(1)->cuts_rows || rows[i].len == rows[i].each)
+                && send_row(fd, device_of(1)->where.port, bytes, rows[i].len, rows[i].each)) {
+                await_dropped(before, (rows[i].len + rows[i].each - 1) / rows[i].each);
+            }
+        }
+    }
+    assert_int_equal(recv(fd, bytes, sizeof(bytes), 0), -1);
+    assert_int_equal(device_of(1)->npcs, 1);
+    assert_int_equal(device_of(1)->napplicants, 0);
+    close(fd);
+    assert_int_equal(dn_botf(peer[0], DN_CHAN_USER, 0, NULL, 0, "x", 1), DN_OK);
+    settle();
+    while (0 == heard) {
+        progress_both();
+    }
+    close_both();
+}
+
 /** The port closes, and has released the peer, in the midst of a message: its sender leaves as it should. */
 static void what_is_left_of_a_message_is_dropped_while_the_port_closes(void **state)
 {
@@ -451,6 +593,72 @@ static void who_takes_nothing_is_given_up(void **state)
     dn_close(port[0]);
     dn_close(port[1]);
     dn_test_log.expected = 0;
+    timeout_s = 60;
+}
+
+/** Take the UDP port of a process that is gone. @return -1: somebody else has it. */
+static int take_port(uint16_t udp_port)
+{
+    const struct sockaddr_in name = {
+        .sin_family = AF_INET, .sin_port = htons(udp_port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    const int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+    assert_true(0 <= fd);
+    if (0 != bind(fd, (const struct sockaddr *) &name, sizeof(name))) {
+        close(fd);
+        return -1;
+    }
+    return fd;
+}
+
+/** Answer each datagram by itself, by one of other bytes, and by one that is cut off. @return how many came. */
+static unsigned answer_with_nonsense(int fd, uint16_t to)
+{
+    uint8_t bytes[2048];
+    unsigned came = 0;
+    ssize_t len;
+
+    while (0 < (len = recv(fd, bytes, sizeof(bytes), 0))) {
+        came++;
+        (void) send_row(fd, to, bytes, (size_t) len, (uint16_t) len);
+        (void) send_row(fd, to, bytes, (size_t) len / 2, (uint16_t) (len / 2));
+        dn_test_fill(bytes, (size_t) len, came);
+        (void) send_row(fd, to, bytes, (size_t) len, (uint16_t) len);
+    }
+    return came;
+}
+
+/** An address that is no longer true: a service that is not of dimmnet has the UDP port now, and answers. */
+static void another_service_on_the_port_is_no_peer(void **state)
+{
+    const uint64_t until = dn_clock_ns() + UINT64_C(60000000000);
+    uint8_t address[DN_ADDRESS_MAX];
+    size_t len = sizeof(address);
+    unsigned came = 0;
+
+    (void) state;
+    timeout_s = 3;
+    open_both(DN_AUTH_HELLO);
+    assert_int_equal(dn_address(port[1], address, &len), DN_OK);
+    const uint16_t udp_port = device_of(1)->where.port;
+    close_both();
+    const int fd = take_port(udp_port);
+    if (0 > fd) {
+        timeout_s = 60;
+        skip();
+    }
+    open_one(0, DN_AUTH_HELLO);
+    dn_test_log_expect();
+    assert_int_equal(dn_connect(port[0], address, len, &peer[0]), DN_OK);
+    while (DN_OK == dn_peer_check(peer[0]) && dn_clock_ns() < until) {
+        dn_progress(port[0]);
+        came += answer_with_nonsense(fd, device_of(0)->where.port);
+    }
+    assert_int_equal(dn_peer_check(peer[0]), DN_ERR_UNREACH);
+    assert_true(0 < came);
+    assert_true(dn_test_log_said(1, "nothing was heard from PID 1"));
+    close(fd);
+    dn_close(port[0]);
     timeout_s = 60;
 }
 
@@ -605,6 +813,61 @@ static void only_the_addresses_that_are_named_are_let_in(void **state)
     }
 }
 
+static char said[4096]; /**< sentences of one call */
+
+static void keep(const char *sentence, void *arg)
+{
+    const size_t len = strlen(said);
+
+    (void) arg;
+    snprintf(said + len, sizeof(said) - len, "%s\n", sentence);
+}
+
+static int next_file(void)
+{
+    const int fd = dup(STDERR_FILENO);
+
+    assert_true(0 <= fd);
+    close(fd);
+    return fd;
+}
+
+/** A sentence says why, and what to do. No file stays open. */
+static void refuse(const char *device, dn_status_t wanted, const char *sentence)
+{
+    const dn_job_t job = {.key = {"a key of 16 byte"}, .size = 2};
+    dn_port_t *none = NULL;
+
+    said[0] = '\0';
+    dn_log_set(keep, NULL);
+    assert_int_equal(dn_open(device, &job, NULL, &none), wanted);
+    dn_log_set(dn_test_log_note, &dn_test_log);
+    assert_non_null(strstr(said, sentence));
+}
+
+static void what_cannot_be_opened_is_said(void **state)
+{
+    struct rlimit limit;
+    const int first = next_file();
+
+    (void) state;
+    refuse("ipnuma:nothing0", DN_ERR_UNSUPPORTED,
+           "no interface or IPv4 address \"nothing0\" that is up; name one");
+    refuse("ipnuma:192.0.2.1", DN_ERR_UNSUPPORTED,
+           "no interface or IPv4 address \"192.0.2.1\" that is up; name one");
+    refuse("ipnuma:a-name-that-is-longer-than-that-of-any-interface-which-the-kernel-has", DN_ERR_PARAM,
+           "ipnuma takes INTERFACE or INTERFACE@ADDRESS/BITS");
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
+    /* An event and a timer come first. Then the interfaces are listed by a file of the C library, and a socket follows. */
+    for (int files = 0; files < 3; files++) {
+        const struct rlimit few = {.rlim_cur = (rlim_t) (first + files), .rlim_max = limit.rlim_max};
+        assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+        refuse("ipnuma:lo", DN_ERR_NOMEM, "; raise limits, as of open files");
+        assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+    }
+    assert_int_equal(next_file(), first);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -615,11 +878,16 @@ int main(void)
         cmocka_unit_test(another_auth_is_refused),
         cmocka_unit_test(who_leaves_in_the_midst_of_a_message_is_cut_off),
         cmocka_unit_test(a_datagram_that_begins_with_a_short_write_is_refused),
+        cmocka_unit_test(who_sends_beyond_its_credit_is_cut_off),
+        cmocka_unit_test(what_lies_too_far_ahead_is_refused),
+        cmocka_unit_test(datagrams_of_any_length_do_nothing),
         cmocka_unit_test(what_is_left_of_a_message_is_dropped_while_the_port_closes),
         cmocka_unit_test(who_takes_nothing_is_given_up),
+        cmocka_unit_test(another_service_on_the_port_is_no_peer),
         cmocka_unit_test(what_is_not_shared_is_not_reached),
         cmocka_unit_test(memory_that_goes_while_it_is_read_is_refused),
         cmocka_unit_test(only_the_addresses_that_are_named_are_let_in),
+        cmocka_unit_test(what_cannot_be_opened_is_said),
     };
 
     return cmocka_run_group_tests(tests, dn_unit_setup, NULL);
