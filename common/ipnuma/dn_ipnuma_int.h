@@ -155,13 +155,14 @@ typedef struct dn_ipnuma_pc {
         uint64_t gap;   /**< the pause behind that */
     } greet;
 
-    /** Requests of this process, oldest first. */
+    /** Requests of this process, oldest first. `requests` and `answered` are numbers of requests: they begin at dn_ipnuma_t::first, wrap,
+     * and are DN_IPNUMA_TAGS apart at most. */
     dn_ipnuma_request_t request[DN_IPNUMA_TAGS];
-    uint32_t requests, answered; /**< in all; they wrap */
-    uint64_t wanted;             /**< bytes of data that answers are still to bring */
-    dn_fifo_t sending;           /**< dn_ipnuma_op_t of which a part is not in the stream yet */
+    uint32_t requests, answered;
+    uint64_t wanted;   /**< bytes of data that answers are still to bring */
+    dn_fifo_t sending; /**< dn_ipnuma_op_t of which a part is not in the stream yet */
 
-    /** Requests of the other side, oldest first. */
+    /** Requests of the other side, oldest first, numbered alike. */
     dn_ipnuma_reply_t reply[DN_IPNUMA_TAGS];
     uint32_t replies, replied;
     int refused; /**< not 0: a write was refused since the last flush */

@@ -132,6 +132,7 @@ dn_ipnuma_pc_t *dn_ipnuma_pc_open(dn_ipnuma_t *ipnuma, const dn_ipnuma_where_t *
     pc->pid = pid;
     pc->pgid = *pgid;
     pc->pidfd = pidfd;
+    pc->requests = pc->answered = pc->replies = pc->replied = (uint32_t) ipnuma->first;
     pc->greet.root = *root;
     pc->greet.since = dn_clock_ns();
     pc->greet.gap = DN_IPNUMA_GREET_NS;
