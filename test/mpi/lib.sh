@@ -49,7 +49,7 @@ BTL=${BTL/vader/$stock_shm}
 fail() {
     say "FAILED: $*"
     say "to repeat: ${last_run:-} "
-    say "or the whole test: SEED=$SEED TRANSPORT=$TRANSPORT BTL=$BTL MPIRUN=$MPIRUN abs_builddir=$bin $test_path"
+    say "or the whole test: SEED=$SEED TRANSPORT=$TRANSPORT${DEVICES:+ DEVICES=$DEVICES} BTL=$BTL MPIRUN=$MPIRUN abs_builddir=$bin $test_path"
     exit 1
 }
 
