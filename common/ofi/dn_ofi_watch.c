@@ -151,8 +151,9 @@ void dn_ofi_watch_call(const dn_ofi_t *ofi)
     }
 }
 
-/** Have the watcher sleep until a time, until the network can be read (only if @p listens), or until it is called. The lock is let go. */
-static void dn_ofi_sleep(dn_ofi_t *ofi, uint64_t until, int listens)
+/** Have the watcher sleep until a time, until the network can be read (only if @p listens), or until it is called. The lock is let go.
+ * @return whether the network can be read. */
+static int dn_ofi_sleep(dn_ofi_t *ofi, uint64_t until, int listens)
 {
     struct pollfd wait[2] = {{.fd = ofi->watcher.event, .events = POLLIN},
                              {.fd = ofi->cq_fd, .events = POLLIN}};
@@ -172,6 +173,7 @@ static void dn_ofi_sleep(dn_ofi_t *ofi, uint64_t until, int listens)
     }
     dn_ofi_lock(ofi);
     dn_awake_slept(&ofi->watcher.awake, begin, dn_clock_ns(), woken);
+    return 0 != wait[1].revents;
 }
 
 /** Have the watcher nap until the program looks no more, until a time, or until the watcher is called. The lock is let go. */
@@ -206,6 +208,15 @@ static int dn_ofi_wakes(const dn_ofi_t *ofi)
     return 0 != (DN_OFI_AFTER_RING & ofi->after) && 0 != dn_load_relaxed_u32(ofi->iface.bell) % 2;
 }
 
+/** Can the network be read? A read of this process' memory by a peer makes no event: the provider answers it in a turn that seems to be in
+ * vain. Only the file of the network tells of it. The lock is not held. */
+static int dn_ofi_is_readable(const dn_ofi_t *ofi)
+{
+    struct pollfd network = {.fd = ofi->cq_fd, .events = POLLIN};
+
+    return 0 <= network.fd && 0 < poll(&network, 1, 0);
+}
+
 /** Have the watcher stay awake after a request, since the sender may send its next request when it has the answer. */
 static void dn_ofi_look_on(dn_ofi_t *ofi)
 {
@@ -221,8 +232,9 @@ static void dn_ofi_look_on(dn_ofi_t *ofi)
         /* The program may want the lock. */
         dn_ofi_unlock(ofi);
         dn_pause();
+        const int readable = dn_ofi_is_readable(ofi);
         dn_ofi_lock(ofi);
-        came = 0 != dn_ofi_serve_turn(ofi);
+        came = 0 != dn_ofi_serve_turn(ofi) || readable;
         now = dn_clock_ns();
     }
     /* The thread may go to another core, and wait there for its turn. */
@@ -265,6 +277,7 @@ static void *dn_ofi_beat(void *arg)
     dn_ofi_t *ofi = arg;
     const uint64_t begin = dn_clock_ns();
     uint64_t look_at = begin + ofi->timeout_ns / DN_OFI_LOOKS;
+    int readable = 0;
 
     dn_ofi_lock(ofi);
     dn_awake_start(&ofi->watcher.awake, begin);
@@ -278,7 +291,7 @@ static void *dn_ofi_beat(void *arg)
         /* Does the program look at the network? If it has gone to sleep since its last turn, the watcher has to read and ring. */
         const int polled = ofi->watcher.turns != ofi->turns && ofi->watcher.handed != ofi->turns;
         ofi->watcher.turns = ofi->turns;
-        if (!polled && 0 != dn_ofi_serve_turn(ofi)) {
+        if (!polled && (0 != dn_ofi_serve_turn(ofi) || readable)) {
             if (ofi->contenders <= ofi->units && !dn_ofi_wakes(ofi)) {
                 dn_ofi_look_on(ofi);
             } else {
@@ -291,10 +304,11 @@ static void *dn_ofi_beat(void *arg)
         if (ofi->watcher.guards || ofi->closing) {
             continue;
         }
+        readable = 0;
         if (polled) {
             dn_ofi_nap(ofi, look_at);
         } else {
-            dn_ofi_sleep(ofi, dn_ofi_timer(ofi, look_at), 1);
+            readable = dn_ofi_sleep(ofi, dn_ofi_timer(ofi, look_at), 1);
         }
     }
     dn_ofi_unlock(ofi);

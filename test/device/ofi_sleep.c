@@ -16,6 +16,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/dn_clock.h"
+#include "base/dn_thread.h"
 #include "dn_atomic.h"
 #include "dn_device.h"
 #include "dn_port.h"
@@ -180,6 +182,48 @@ static void memory_is_reached_while_its_owner_sleeps(dn_world_t *world)
             dn_check_bytes(back + sizeof(round), BYTES - sizeof(round), round);
         }
         dn_world_post(world, GOES_ON, 1);
+    }
+    dn_world_barrier(world);
+    dn_world_stop(world);
+}
+
+static uint32_t requests; /**< that the watcher has seen come, and after which it may look on; atomic */
+
+int __real_dn_awake_begin(dn_awake_t *awake, uint64_t now);
+int __wrap_dn_awake_begin(dn_awake_t *awake, uint64_t now);
+
+int __wrap_dn_awake_begin(dn_awake_t *awake, uint64_t now)
+{
+    (void) dn_fetch_add_relaxed(&requests, 1);
+    return __real_dn_awake_begin(awake, now);
+}
+
+/** The watcher sees reads come, of which the provider says nothing. So it stays awake in a row of them. */
+static void reads_are_requests(dn_world_t *world)
+{
+    enum { READS = 20 };
+    static uint8_t back[BYTES];
+
+    meet(world);
+    if (0 == world->rank) {
+        const struct timespec pause = {.tv_nsec = 1000000};
+        const uint64_t until = dn_clock_ns() + UINT64_C(30000000000);
+        (void) lie_down(world);
+        dn_port_tell_sleep(world->port);
+        const uint32_t before = dn_load_relaxed_u32(&requests);
+        dn_world_post(world, SLEEPS, 1);
+        /* Where processes share cores, the watcher looks on after no request. */
+        while (!dn_oversubscribed(world->port) && READS > dn_load_relaxed_u32(&requests) - before) {
+            dn_check(dn_clock_ns() < until);
+            (void) nanosleep(&pause, NULL);
+        }
+        dn_world_post(world, GOES_ON, 1);
+    } else {
+        const dn_xfer_t pull = {.local = back, .key = &world->board->seat[0].key[0], .len = BYTES};
+        dn_world_sleep(world, 0, SLEEPS, 1);
+        do {
+            dn_check_equal(dn_world_pull(world, world->peer[0], &pull), DN_OK);
+        } while (0 == dn_world_posted(world, 0, GOES_ON));
     }
     dn_world_barrier(world);
     dn_world_stop(world);
@@ -431,6 +475,7 @@ static void a_thread_sleeps_beside_one_that_polls(dn_world_t *world)
 static const dn_world_test_t tests[] = {
     {"each_way_wakes", 2, each_way_wakes},
     {"memory_is_reached_while_its_owner_sleeps", 2, memory_is_reached_while_its_owner_sleeps},
+    {"reads_are_requests", 2, reads_are_requests},
     {"a_completion_wakes", 2, a_completion_wakes},
     {"room_wakes", 2, room_wakes},
     {"a_loss_wakes", 2, a_loss_wakes},
