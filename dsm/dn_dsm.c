@@ -14,16 +14,26 @@
 
 /** @name Waiting */
 /** @{ */
+/** A thread begins (1) or ends (-1) a wait. Relaxed: the server only looks whether it is needed, and looks again soon. */
+static void dn_dsm_waits(dn_dsm_t *dsm, int more)
+{
+    (void) dn_fetch_add_relaxed(&dsm->waiting, (uint32_t) more);
+}
+
 dn_status_t dn_dsm_wait(dn_dsm_t *dsm, dn_wait_t *wait, unsigned flags)
 {
+    dn_dsm_waits(dsm, 1);
     dn_dsm_pause(dsm->port, wait, flags);
+    dn_dsm_waits(dsm, -1);
     return 0 != dn_dsm_gone(dsm) && !dn_dsm_is_closing(dsm) ? DN_ERR_UNREACH : DN_OK;
 }
 
 dn_status_t dn_dsm_end(dn_dsm_t *dsm, dn_dsm_op_t *op)
 {
     /* The wait goes on also when a process is gone: the memory is lent until the device returns it. */
+    dn_dsm_waits(dsm, 1);
     const dn_status_t status = dn_dsm_op_end(op, dsm->port);
+    dn_dsm_waits(dsm, -1);
 
     /* If a process is gone, any error of the device counts as DN_ERR_UNREACH: the memory of that process is gone, too. */
     return DN_OK == status || DN_OK == dn_dsm_is_whole(dsm) ? status : DN_ERR_UNREACH;

@@ -146,22 +146,26 @@ static void *dn_dsm_serve(void *arg)
 {
     dn_dsm_t *dsm = arg;
     struct timespec pause = {.tv_nsec = DN_DSM_SLEEP_MIN_NS};
+    const struct timespec longest = {.tv_nsec = DN_DSM_SLEEP_MAX_NS};
 
     /* Without this, the kernel adds 50 us to each sleep. */
     (void) prctl(PR_SET_TIMERSLACK, 1000UL, 0UL, 0UL, 0UL);
     for (unsigned idle = 0; 0 == dn_load_relaxed_u32(&dsm->stop);) {
-        if (0 < dn_progress(dsm->port)) {
+        /* A thread that waits makes progress itself. The server would only be in its way. */
+        const bool needed = 0 == dn_load_relaxed_u32(&dsm->waiting);
+        if (needed && 0 < dn_progress(dsm->port)) {
             idle = 0;
             pause.tv_nsec = DN_DSM_SLEEP_MIN_NS;
             continue;
         }
         idle++;
-        if (DN_DSM_POLLS > idle) {
+        if (needed && DN_DSM_POLLS > idle) {
             sched_yield();
             continue;
         }
-        /* The server sleeps by the clock. The program gets the core meanwhile if they share one. */
-        nanosleep(&pause, NULL);
+        /* The server sleeps by the clock. The program gets the core meanwhile if they share one. While a thread waits, a look in between is
+         * not needed. */
+        nanosleep(needed ? &pause : &longest, NULL);
         if (DN_DSM_POLLS + DN_DSM_NAPS < idle) {
             idle = DN_DSM_POLLS + DN_DSM_NAPS;
             pause.tv_nsec = DN_DSM_SLEEP_MAX_NS / 2 < pause.tv_nsec ? DN_DSM_SLEEP_MAX_NS : 2 * pause.tv_nsec;
