@@ -18,7 +18,7 @@
 /** Messages until a trial that comes soon: after the first tries, or at a new length where shorter lengths are known. Where PIECES are no
  * longer the best, their next trial comes soon, too: after twice as many messages each time, up to DOUBTS_MOST times. */
 #define FIRST_LEFT 64u
-/** The same where the cores are far. The kernel's two ways cost about the same there, so that a trial of the other one is cheap. */
+/** Messages of a new length until a trial of the kernel's ways, where the cores are far: mostly one of them is the best there. */
 #define FAR_LEFT    8u
 #define DOUBTS_MOST 8
 
@@ -150,21 +150,15 @@ static enum dn_pace_way dn_pace_best(const struct dn_pace_class *class)
     return dn_pace_beats(class, DN_PACE_PIECES, pull) ? DN_PACE_PIECES : pull;
 }
 
-/** Are the next trials to come soon, and without pieces, as these have no hope where the cores are far? */
-static int dn_pace_hastens(const dn_pace_t *pace, const struct dn_pace_class *class)
-{
-    return 0 != class->hasty && DN_PACE_PLACE_FAR == dn_pace_place(pace);
-}
-
-/** The way of the next trial: a way whose cost is known, and not the best way. DN_PACE_WAYS: there is none. */
-static enum dn_pace_way dn_pace_next_trial(const dn_pace_t *pace, const struct dn_pace_class *class,
-                                           enum dn_pace_way best)
+/** The way of the next trial: a way whose cost is known, and not the best way. DN_PACE_WAYS: there is none. @param[in] most  The last way that
+ * may be tried. */
+static enum dn_pace_way dn_pace_next_trial(const struct dn_pace_class *class, enum dn_pace_way best,
+                                           enum dn_pace_way most)
 {
     for (unsigned i = 1; i <= DN_PACE_WAYS; i++) {
         const enum dn_pace_way way = (enum dn_pace_way)((class->trial + i) % DN_PACE_WAYS);
 
-        if (best != way && 0 != class->cost[way]
-            && !(DN_PACE_PIECES == way && dn_pace_hastens(pace, class))) {
+        if (most >= way && best != way && 0 != class->cost[way]) {
             return way;
         }
     }
@@ -200,19 +194,23 @@ static uint16_t dn_pace_more_tries(const struct dn_pace_class *class, enum dn_pa
     return (uint16_t) (hopeless ? DN_PACE_TRIES : dn_pace_tries(way, len));
 }
 
-/** Trials that are to come soon at a new length, whose costs are those of shorter messages. Where the cores are far, and pieces that flow are the
- * best, there are none: a trial of the kernel ends the lead that the sender has. */
-static uint8_t dn_pace_haste(const dn_pace_t *pace, const struct dn_pace_class *class)
+/** Trials that are to come soon: @p most, or none where the cores are far, as pieces have no hope there. */
+static uint8_t dn_pace_haste(const dn_pace_t *pace, unsigned most)
 {
-    const int leads = class->flows && DN_PACE_PIECES == dn_pace_best(class);
-
-    return (uint8_t) (leads && DN_PACE_PLACE_FAR == dn_pace_place(pace) ? 0 : DN_PACE_WAYS - 1);
+    return (uint8_t) (DN_PACE_PLACE_FAR == dn_pace_place(pace) ? 0 : most);
 }
 
-/** Messages until a trial that comes soon. */
-static uint32_t dn_pace_soon(const dn_pace_t *pace)
+/** Trials of the kernel's ways that are to come soon where the cores are far: at a new length the known costs are those of shorter messages.
+ * There are none where pieces flow and are the best: a trial of the kernel ends the lead that the sender has. */
+static uint8_t dn_pace_kernel(const dn_pace_t *pace, const struct dn_pace_class *class)
 {
-    return DN_PACE_PLACE_FAR == dn_pace_place(pace) ? FAR_LEFT : FIRST_LEFT;
+    if (DN_PACE_PLACE_FAR != dn_pace_place(pace)) {
+        return 0;
+    }
+    if (DN_PACE_PIECES != dn_pace_best(class)) {
+        return 1;
+    }
+    return class->flows ? 0 : 2;
 }
 
 /** Go on to the first tries of the next way. After the first tries of all ways, PIECES are tried again first: soon, and until their
@@ -222,15 +220,31 @@ static void dn_pace_next_turn(const dn_pace_t *pace, struct dn_pace_class *class
     class->turn++;
     class->tried = 0;
     class->trial = DN_PACE_ALONE;
-    class->hasty = DN_PACE_PLACE_FAR != dn_pace_place(pace);
+    class->hasty = dn_pace_haste(pace, 1);
+}
+
+/** Messages until a trial begins. */
+static uint32_t dn_pace_wait(const struct dn_pace_class *class)
+{
+    if (0 != class->kernel) {
+        return FAR_LEFT;
+    }
+    return 0 != class->hasty ? FIRST_LEFT : dn_pace_until(class);
 }
 
 /** Choose the way that is tried next. @return 0: there is none. */
-static int dn_pace_plan(const dn_pace_t *pace, struct dn_pace_class *class, size_t len)
+static int dn_pace_plan(struct dn_pace_class *class, size_t len)
 {
     const enum dn_pace_way best = dn_pace_best(class);
-    const enum dn_pace_way trial = dn_pace_next_trial(pace, class, best);
+    enum dn_pace_way trial = DN_PACE_WAYS;
 
+    if (0 != class->kernel) {
+        trial = dn_pace_next_trial(class, best, DN_PACE_ALONE);
+        class->kernel = DN_PACE_WAYS == trial ? 0 : class->kernel;
+    }
+    if (DN_PACE_WAYS == trial) {
+        trial = dn_pace_next_trial(class, best, DN_PACE_PIECES);
+    }
     if (DN_PACE_WAYS == trial) {
         return 0;
     }
@@ -249,7 +263,7 @@ static int dn_pace_plan(const dn_pace_t *pace, struct dn_pace_class *class, size
     class->cost_then = class->cost[best];
     class->trial = trial;
     class->tries = dn_pace_more_tries(class, trial, len);
-    class->left = (uint32_t) (class->tries + (0 != class->hasty ? dn_pace_soon(pace) : dn_pace_until(class)));
+    class->left = class->tries + dn_pace_wait(class);
     class->hasty -= 0 != class->hasty;
     return 1;
 }
@@ -261,7 +275,8 @@ static void dn_pace_step(const dn_pace_t *pace, struct dn_pace_class *class, enu
         if (dn_pace_first_tries(pace, way, len) <= ++class->tried) {
             dn_pace_next_turn(pace, class);
         }
-    } else if ((0 != class->left || dn_pace_plan(pace, class, len)) && class->tries == --class->left) {
+    } else if ((0 != class->left || dn_pace_plan(class, len)) && class->tries == --class->left) {
+        class->kernel -= 0 != class->kernel;
         class->spent[class->trial] = 0;
         class->open = (uint16_t) (class->tries + OPEN);
         if (DN_PACE_PIECES == class->trial) {
@@ -348,17 +363,15 @@ static void dn_pace_doubt(struct dn_pace_class *class, enum dn_pace_way best, si
 }
 
 /** Has the best way become so slow that another way may be better? Then try another way soon. */
-static void dn_pace_watch(const dn_pace_t *pace, struct dn_pace_class *class, enum dn_pace_way way,
-                          size_t len)
+static void dn_pace_watch(struct dn_pace_class *class, enum dn_pace_way way, size_t len)
 {
     const float cost = class->cost[way];
     const int waits = way == class->best && class->tries < class->left;
     const enum dn_pace_way best = dn_pace_best(class);
 
-    if (waits && DN_PACE_PIECES == way && best != way && dn_pace_hastens(pace, class)) {
-        /* Pieces may be right to lose: plan the kernel's trial anew. */
+    if (waits && DN_PACE_PIECES == way && best != way && 0 != class->kernel) {
+        /* The kernel's trial may be of the way that is the best now. */
         class->left = 0;
-        class->hasty++;
     } else if (waits && DN_PACE_PIECES == way && best != way) {
         dn_pace_doubt(class, best, len);
     } else if (waits && cost > CHANGED * class->cost_then && class->cost[class->trial] < WORTH_LOOK * cost) {
@@ -386,7 +399,8 @@ static void dn_pace_meet(dn_pace_t *pace, size_t len)
         memcpy(class->cost, shorter->cost, sizeof(class->cost));
         memcpy(class->known, shorter->known, sizeof(class->known));
         class->turn = DN_PACE_WAYS;
-        class->hasty = dn_pace_haste(pace, class);
+        class->hasty = dn_pace_haste(pace, DN_PACE_WAYS - 1);
+        class->kernel = dn_pace_kernel(pace, class);
     } else {
         class->uncounted = (uint16_t) dn_pace_first_cold(pace, len);
     }
@@ -501,7 +515,7 @@ void dn_pace_learn(dn_pace_t *pace, enum dn_pace_way way, size_t len, uint64_t s
         *known += (cost - *known) / (float) ++class->known[way];
     } else {
         *known += ((cost < DISTURBED * *known ? cost : DISTURBED * *known) - *known) * WEIGHT;
-        dn_pace_watch(pace, class, way, len);
+        dn_pace_watch(class, way, len);
     }
     dn_pace_pass(pace, now);
 }

@@ -16,7 +16,8 @@
  * The first tries are dear: pieces take some hundred messages to warm their memory, and a sender of two hundred messages would end while
  * the receiver still tries. So the receiver measures how long lines of the first pieces take to come from the sender's cache. Where the
  * two cores are near, all of the first messages go in pieces until the memory of pieces is warm. Where the cores are far, two of the
- * first messages go in pieces. The guess may be wrong; later trials correct it.
+ * first messages go in pieces. The guess may be wrong; later trials correct it. At a new length far cores try the kernel's ways anew within
+ * the first messages, but not where pieces flow and are the best.
  *
  * Pieces of messages of up to DN_PACE_FLOW_MAX follow their envelope without being asked for: these messages flow. So the sender of such
  * a message has chosen the way before the receiver learns of the message. The receiver tells the sender which way the next messages are
@@ -95,6 +96,7 @@ typedef struct dn_pace {
         uint8_t lost;           /**< trials in a row after which the best way was the same */
         uint8_t doubts;         /**< early trials of PIECES not long ago: dn_pace_doubt() */
         uint8_t hasty;          /**< trials still to come soon, as known costs are old or of other lengths */
+        uint8_t kernel;         /**< the same, of the kernel's ways only: trials that have not begun */
         uint8_t unmet;          /**< messages in a row that were announced, though they were to flow */
     } class[DN_PACE_CLASSES];
     uint32_t line; /**< ns that a line of the sender took to come: the least of `looks` lines */
