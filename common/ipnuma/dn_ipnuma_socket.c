@@ -110,9 +110,14 @@ dn_status_t dn_ipnuma_socket_open(dn_ipnuma_t *ipnuma, const char *argument)
     socklen_t len = sizeof(got);
 
     const int error = dn_ipnuma_choose(argument, ipnuma->domain, sizeof(ipnuma->domain), &ip);
-    if (0 != error && ENODEV != error) {
-        dn_log_error("ipnuma cannot list interfaces: %s; raise limits, as of open files", strerror(error));
+    if (EMFILE == error || ENFILE == error || ENOMEM == error || ENOBUFS == error) {
+        dn_log_error("ipnuma cannot list interfaces (%s); raise limits, as of open files", strerror(error));
         return DN_ERR_NOMEM;
+    }
+    if (0 != error && ENODEV != error) {
+        dn_log_error("ipnuma cannot list interfaces (%s); allow netlink sockets, or leave ipnuma out",
+                     strerror(error));
+        return DN_ERR_UNSUPPORTED;
     }
     if (0 != error) {
         dn_log_error(
