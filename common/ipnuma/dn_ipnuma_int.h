@@ -332,7 +332,9 @@ static inline void dn_ipnuma_lock(dn_ipnuma_t *ipnuma)
     pthread_mutex_lock(&ipnuma->lock);
 }
 
-/** What is done when the lock is let go: who is woken may want the lock at once. */
+/** What is done when the lock is let go, as a thread that is woken may want the lock at once. A ring that comes so late is not missed: what
+ * the bell is rung for is stored under the lock, and a sleeper takes the lock once more before it sleeps. Where the sleeper has had the lock
+ * before the ringer, the ringer finds the bell odd. */
 enum {
     DN_IPNUMA_AFTER_CALL = 1u, /**< the service thread is called */
     DN_IPNUMA_AFTER_RING = 2u, /**< the bell is touched */
