@@ -298,13 +298,13 @@ static void *dn_ofi_beat(void *arg)
                 ofi->backlog = 1;
             }
         }
+        readable = 0;
         if (dn_clock_ns() >= look_at && dn_ofi_look_after(ofi)) {
             look_at = dn_clock_ns() + ofi->timeout_ns / DN_OFI_LOOKS;
         }
         if (ofi->watcher.guards || ofi->closing) {
             continue;
         }
-        readable = 0;
         if (polled) {
             dn_ofi_nap(ofi, look_at);
         } else {
