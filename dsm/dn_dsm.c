@@ -30,10 +30,16 @@ dn_status_t dn_dsm_wait(dn_dsm_t *dsm, dn_wait_t *wait, unsigned flags)
 
 dn_status_t dn_dsm_end(dn_dsm_t *dsm, dn_dsm_op_t *op)
 {
+    const bool waits = 0 != dn_load_relaxed_u32(&op->under_way);
+
+    if (waits) {
+        dn_dsm_waits(dsm, 1);
+    }
     /* The wait goes on also when a process is gone: the memory is lent until the device returns it. */
-    dn_dsm_waits(dsm, 1);
     const dn_status_t status = dn_dsm_op_end(op, dsm->port);
-    dn_dsm_waits(dsm, -1);
+    if (waits) {
+        dn_dsm_waits(dsm, -1);
+    }
 
     /* If a process is gone, any error of the device counts as DN_ERR_UNREACH: the memory of that process is gone, too. */
     return DN_OK == status || DN_OK == dn_dsm_is_whole(dsm) ? status : DN_ERR_UNREACH;

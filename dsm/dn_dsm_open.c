@@ -141,34 +141,53 @@ static dn_status_t dn_dsm_open_port(dn_dsm_t *dsm, const dn_dsm_config_t *config
     return status;
 }
 
+/** A pause of the server that follows another one. */
+static long dn_dsm_longer(long ns)
+{
+    return DN_DSM_SLEEP_MAX_NS / 2 < ns ? DN_DSM_SLEEP_MAX_NS : 2 * ns;
+}
+
+/** The server sleeps while a thread of the program waits in the library: this thread makes progress itself, and the server would only be in
+ * its way. The first pause is short, since most waits are short, and the program may compute again. */
+static void dn_dsm_stand_back(const dn_dsm_t *dsm)
+{
+    struct timespec pause = {.tv_nsec = DN_DSM_SLEEP_MIN_NS};
+
+    while (0 != dn_load_relaxed_u32(&dsm->waiting) && 0 == dn_load_relaxed_u32(&dsm->stop)) {
+        nanosleep(&pause, NULL);
+        pause.tv_nsec = dn_dsm_longer(pause.tv_nsec);
+    }
+}
+
 /** The server: make progress while the program computes, for processes that need the progress of this process. */
 static void *dn_dsm_serve(void *arg)
 {
     dn_dsm_t *dsm = arg;
     struct timespec pause = {.tv_nsec = DN_DSM_SLEEP_MIN_NS};
-    const struct timespec longest = {.tv_nsec = DN_DSM_SLEEP_MAX_NS};
 
     /* Without this, the kernel adds 50 us to each sleep. */
     (void) prctl(PR_SET_TIMERSLACK, 1000UL, 0UL, 0UL, 0UL);
     for (unsigned idle = 0; 0 == dn_load_relaxed_u32(&dsm->stop);) {
-        /* A thread that waits makes progress itself. The server would only be in its way. */
-        const bool needed = 0 == dn_load_relaxed_u32(&dsm->waiting);
-        if (needed && 0 < dn_progress(dsm->port)) {
+        const bool waited = 0 != dn_load_relaxed_u32(&dsm->waiting);
+        if (waited) {
+            dn_dsm_stand_back(dsm);
+        }
+        /* The program begins to compute, and what came last may not have been served: the server begins anew. */
+        if (waited || 0 < dn_progress(dsm->port)) {
             idle = 0;
             pause.tv_nsec = DN_DSM_SLEEP_MIN_NS;
             continue;
         }
         idle++;
-        if (needed && DN_DSM_POLLS > idle) {
+        if (DN_DSM_POLLS > idle) {
             sched_yield();
             continue;
         }
-        /* The server sleeps by the clock. The program gets the core meanwhile if they share one. While a thread waits, a look in between is
-         * not needed. */
-        nanosleep(needed ? &pause : &longest, NULL);
+        /* The server sleeps by the clock. The program gets the core meanwhile if they share one. */
+        nanosleep(&pause, NULL);
         if (DN_DSM_POLLS + DN_DSM_NAPS < idle) {
             idle = DN_DSM_POLLS + DN_DSM_NAPS;
-            pause.tv_nsec = DN_DSM_SLEEP_MAX_NS / 2 < pause.tv_nsec ? DN_DSM_SLEEP_MAX_NS : 2 * pause.tv_nsec;
+            pause.tv_nsec = dn_dsm_longer(pause.tv_nsec);
         }
     }
     return NULL;
