@@ -73,7 +73,9 @@ static void open_one(int i, dn_auth_mode_t auth)
     dn_config_init(&config);
     config.auth = auth;
     config.timeout_s = timeout_s;
-    config.ring_lines = 0 == ring_lines ? config.ring_lines : ring_lines;
+    if (0 != ring_lines) {
+        config.ring_lines = ring_lines;
+    }
     assert_int_equal(dn_open(0 == i ? "ipnuma:lo" : second, &job, &config, &port[i]), DN_OK);
     assert_int_equal(dn_handler_set(port[i], DN_CHAN_USER, hear, NULL), DN_OK);
 }

@@ -57,7 +57,7 @@ static void requests_that_come_now_and_then_keep_no_thread_awake(void **state)
 
     (void) state;
     for (unsigned i = 0; i < 100; i++) {
-        assert_false(request_after(&awake, 200 * US));
+        assert_false(request_after(&awake, 400 * US));
     }
 }
 
@@ -68,7 +68,7 @@ static void a_row_of_requests_finds_it_awake(void **state)
     (void) state;
     assert_false(request_after(&awake, MS));
     assert_true(request_after(&awake, 10 * US));
-    assert_in_range(look_on(&awake, 10, 10 * US), 101 * US, 200 * US);
+    assert_in_range(look_on(&awake, 10, 10 * US), 101 * US, 400 * US);
     assert_int_equal(dn_awake_end(&awake, now), 0);
     /* It has learnt that requests come in rows. */
     assert_true(request_after(&awake, MS));
@@ -83,7 +83,7 @@ static void it_gives_up_what_is_in_vain(void **state)
     for (unsigned i = 0; i < 640; i++) {
         if (request_after(&awake, 10 * US)) {
             looks++;
-            assert_in_range(look_on(&awake, 0, 0), 1, 100 * US);
+            assert_in_range(look_on(&awake, 0, 0), 1, 200 * US);
             (void) dn_awake_end(&awake, now);
         }
     }
