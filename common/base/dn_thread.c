@@ -25,8 +25,8 @@
 /** A thread that has had no sleep of DN_THREAD_SLEPT_NS for DN_THREAD_FIRST_NS does not run ahead of programs any more. */
 #define DN_THREAD_FIRST_NS UINT64_C(2000000)
 #define DN_THREAD_SLEPT_NS UINT64_C(20000)
-/** Nanoseconds for which a thread looks on after a request: more than the answer takes to the other side, and the next request back. In a
- * virtual machine a thread that sleeps is late by 20 us, and rows of requests to it have one in 40 to 60 us (perf/dn_dsm: first, over ofi). */
+/** Nanoseconds for which a thread looks on after a request: more than the answer takes to the other side, and the next request back. Where
+ * each answer wakes a thread of a virtual machine, a row has a request in 40 to 60 us (perf/dn_dsm: first, over ofi). */
 #define DN_AWAKE_ON_NS UINT64_C(100000)
 /** A thread that has looked on in vain leaves out twice as many requests as the time before. The number is doubled so many times at most. */
 #define DN_AWAKE_VAIN 6u
