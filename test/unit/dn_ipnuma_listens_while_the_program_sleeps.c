@@ -8,14 +8,11 @@
  */
 #include "dn_config.h"
 
-#include "dn_unit.h"
+#include "dn_unit_ipnuma.h"
 
 #include <sched.h>
 #include <sys/timerfd.h>
 #include <time.h>
-
-#include "dn_port.h"
-#include "ipnuma/dn_ipnuma_int.h"
 
 /** Turns of the program for which the thread has to nap, and the longest time until it does. */
 enum { TURNS = 100, MOST_S = 30 };
@@ -24,27 +21,9 @@ static dn_port_t *port[2]; /**< port 1 is the one that polls and sleeps */
 static dn_peer_t *peer;
 static uint64_t off, *word;
 
-static dn_ipnuma_t *sleeper(void)
-{
-    return (dn_ipnuma_t *) port[1]->ifaces;
-}
-
 static uint64_t limit_ns(void)
 {
     return dn_clock_ns() + MOST_S * UINT64_C(1000000000);
-}
-
-static int naps(void)
-{
-    dn_ipnuma_lock(sleeper());
-    const enum dn_ipnuma_service_state state = sleeper()->service.state;
-    dn_ipnuma_unlock(sleeper());
-    if (DN_IPNUMA_NO_THREAD == state) {
-        /* The process may have no more threads: nobody is taken in. */
-        printf("skipped: %s\n", dn_test_log.last);
-        exit(DN_TEST_SKIP);
-    }
-    return DN_IPNUMA_NAPS == state;
 }
 
 static int open_both(void **state)
@@ -56,18 +35,10 @@ static int open_both(void **state)
     dn_config_init(&config);
     /* The thread looks after silent processes so rarely that this does not end a nap. */
     config.timeout_s = 86400;
-    for (int i = 0; i < 2; i++) {
-        const dn_job_t job = {.key = {"a key of 16 byte"}, .pid = (uint32_t) i, .size = 2};
-        assert_int_equal(dn_open("ipnuma:lo", &job, &config, &port[i]), DN_OK);
-    }
+    dn_unit_ipnuma_open(port, &config);
     assert_int_equal(dn_llcm_alloc(port[1], sizeof(*word), &off, &memory), DN_OK);
     word = memory;
-    peer = dn_unit_connect(port[0], port[1]);
-    (void) naps();
-    while (DN_INPROGRESS == dn_fence(peer)) {
-        dn_progress(port[0]);
-        dn_progress(port[1]);
-    }
+    peer = dn_unit_ipnuma_meet(port);
     return 0;
 }
 
@@ -88,10 +59,10 @@ static void poll_until_it_naps(void)
     while (TURNS > turns) {
         (void) dn_bell_set(dn_bell(port[1]));
         dn_progress(port[1]);
-        turns = naps() ? turns + 1 : 0;
+        turns = dn_unit_ipnuma_naps(port[1]) ? turns + 1 : 0;
         if (0 == turns) {
             /* The thread sees that the program has polled when something wakes it. */
-            dn_thread_call(sleeper()->service.event);
+            dn_thread_call(dn_unit_ipnuma(port[1])->service.event);
             assert_true(dn_clock_ns() < limit);
         }
         (void) sched_yield();
@@ -112,7 +83,7 @@ static void a_thread_that_is_told_of_a_sleep_reads(void **state)
     (void) state;
     poll_until_it_naps();
     /* The clock does not end this nap. */
-    assert_int_equal(timerfd_settime(sleeper()->service.lull.fd, 0, &never, NULL), 0);
+    assert_int_equal(timerfd_settime(dn_unit_ipnuma(port[1])->service.lull.fd, 0, &never, NULL), 0);
     dn_port_tell_sleep(port[1]);
     assert_int_equal(dn_aotf(peer, off, 1, sizeof(*word)), DN_OK);
     while (1 != dn_load_acquire(word)) {

@@ -8,13 +8,10 @@
  */
 #include "dn_config.h"
 
-#include "dn_unit.h"
+#include "dn_unit_ipnuma.h"
 
 #include <sched.h>
 #include <time.h>
-
-#include "dn_port.h"
-#include "ipnuma/dn_ipnuma_int.h"
 
 /** Longest time until something has been woken. */
 #define LIMIT_NS UINT64_C(30000000000)
@@ -27,11 +24,6 @@ static const pthread_mutex_t *lock_of[2]; /**< of the devices; set before their 
 static _Thread_local int held;            /**< locks of devices that this thread holds */
 static uint64_t calls, rings,
     under; /**< calls of threads, rings of bells, and how many of both under a lock */
-
-static dn_ipnuma_t *device_of(int i)
-{
-    return (dn_ipnuma_t *) port[i]->ifaces;
-}
 
 static int is_of_a_device(const pthread_mutex_t *lock)
 {
@@ -78,36 +70,17 @@ void __wrap_dn_bell_ring(uint32_t *bell, uint32_t odd)
     __real_dn_bell_ring(bell, odd);
 }
 
-static int naps(void)
-{
-    dn_ipnuma_lock(device_of(1));
-    const enum dn_ipnuma_service_state state = device_of(1)->service.state;
-    dn_ipnuma_unlock(device_of(1));
-    if (DN_IPNUMA_NO_THREAD == state) {
-        /* The process may have no more threads: nobody is taken in. */
-        printf("skipped: %s\n", dn_test_log.last);
-        exit(DN_TEST_SKIP);
-    }
-    return DN_IPNUMA_NAPS == state;
-}
-
 static int open_both(void **state)
 {
     void *word = NULL;
 
     (void) state;
+    dn_unit_ipnuma_open(port, NULL);
     for (int i = 0; i < 2; i++) {
-        const dn_job_t job = {.key = {"a key of 16 byte"}, .pid = (uint32_t) i, .size = 2};
-        assert_int_equal(dn_open("ipnuma:lo", &job, NULL, &port[i]), DN_OK);
-        lock_of[i] = &device_of(i)->lock;
+        lock_of[i] = &dn_unit_ipnuma(port[i])->lock;
     }
     assert_int_equal(dn_llcm_alloc(port[1], sizeof(uint64_t), &off, &word), DN_OK);
-    peer = dn_unit_connect(port[0], port[1]);
-    (void) naps();
-    while (DN_INPROGRESS == dn_fence(peer)) {
-        dn_progress(port[0]);
-        dn_progress(port[1]);
-    }
+    peer = dn_unit_ipnuma_meet(port);
     return 0;
 }
 
@@ -156,7 +129,7 @@ static void the_thread_is_called_behind_a_hand_on(void **state)
         store();
         dn_progress(port[0]);
         dn_progress(port[1]);
-        if (naps()) {
+        if (dn_unit_ipnuma_naps(port[1])) {
             /* Stores call the thread, too. */
             const uint64_t before = dn_load_relaxed(&calls);
             dn_port_tell_sleep(port[1]);
@@ -174,7 +147,7 @@ static void the_bell_is_rung_behind_a_turn(void **state)
 
     (void) state;
     while (before == dn_load_relaxed(&rings) && dn_clock_ns() < until) {
-        (void) dn_bell_set(device_of(1)->iface.bell);
+        (void) dn_bell_set(dn_unit_ipnuma(port[1])->iface.bell);
         store();
         dn_progress(port[1]);
         (void) sched_yield();

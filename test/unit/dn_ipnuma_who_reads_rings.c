@@ -8,19 +8,11 @@
  */
 #include "dn_config.h"
 
-#include "dn_unit.h"
+#include "dn_unit_ipnuma.h"
 
 #include <sched.h>
 
-#include "dn_port.h"
-#include "ipnuma/dn_ipnuma_int.h"
-
 static dn_port_t *port[2];
-
-static dn_ipnuma_t *device_of(int i)
-{
-    return (dn_ipnuma_t *) port[i]->ifaces;
-}
 
 static void reading_rings(void **state)
 {
@@ -28,31 +20,24 @@ static void reading_rings(void **state)
     void *word = NULL;
 
     (void) state;
-    for (int i = 0; i < 2; i++) {
-        const dn_job_t job = {.key = {"a key of 16 byte"}, .pid = (uint32_t) i, .size = 2};
-        assert_int_equal(dn_open("ipnuma:lo", &job, NULL, &port[i]), DN_OK);
-    }
+    dn_unit_ipnuma_open(port, NULL);
     assert_int_equal(dn_llcm_alloc(port[1], sizeof(uint64_t), &off, &word), DN_OK);
-    dn_peer_t *peer = dn_unit_connect(port[0], port[1]);
-    while (DN_INPROGRESS == dn_fence(peer)) {
-        dn_progress(port[0]);
-        dn_progress(port[1]);
-    }
+    dn_peer_t *peer = dn_unit_ipnuma_meet(port);
     /* The thread of port 1 reads nothing meanwhile. */
-    dn_ipnuma_lock(device_of(1));
-    assert_ptr_equal(device_of(1)->iface.bell, dn_bell(port[1]));
-    const uint32_t odd = dn_bell_set(device_of(1)->iface.bell);
+    dn_ipnuma_lock(dn_unit_ipnuma(port[1]));
+    assert_ptr_equal(dn_unit_ipnuma(port[1])->iface.bell, dn_bell(port[1]));
+    const uint32_t odd = dn_bell_set(dn_unit_ipnuma(port[1])->iface.bell);
     assert_int_equal(odd % 2, 1);
     assert_int_equal(dn_aotf(peer, off, 1, sizeof(uint64_t)), DN_OK);
     while (1 != dn_load_acquire((const uint64_t *) word)) {
         /* The sender sends again what is lost. */
         dn_progress(port[0]);
-        (void) dn_ipnuma_turn(device_of(1));
+        (void) dn_ipnuma_turn(dn_unit_ipnuma(port[1]));
         sched_yield();
     }
-    assert_int_equal(dn_load_acquire_u32(device_of(1)->iface.bell), odd);
-    dn_ipnuma_unlock(device_of(1));
-    assert_int_equal(dn_load_acquire_u32(device_of(1)->iface.bell), odd + 1);
+    assert_int_equal(dn_load_acquire_u32(dn_unit_ipnuma(port[1])->iface.bell), odd);
+    dn_ipnuma_unlock(dn_unit_ipnuma(port[1]));
+    assert_int_equal(dn_load_acquire_u32(dn_unit_ipnuma(port[1])->iface.bell), odd + 1);
     dn_close(port[1]);
     dn_close(port[0]);
 }
