@@ -14,7 +14,8 @@
  * in all processes; line k goes through place k mod (DN_TREE_LONG_RING / 64) of an area. A piece takes DN_TREE_LONG_SLOT bytes
  * of the ring, even if it is shorter: so short pieces use the same few places again and again, which stay in the nearest caches.
  * A dense piece takes only as many lines as it needs, rounded up to a power of two, and begins at a multiple of this number: so no
- * piece lies across the end of the ring.
+ * piece lies across the end of the ring. Short pieces are dense where bytes go one way only (broadcast, reduce, scans, gather), and
+ * where processes share cores (dn_tree_long_begin()).
  *
  * Counters are numbers of lines. Only the owner of an area writes them, and they never go back, also where an area serves one group
  * of processes after another: a process of the earlier group may still look at the counters. So each new group begins at the
