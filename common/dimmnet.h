@@ -524,8 +524,31 @@ static inline dn_status_t dn_pull(dn_peer_t *peer, const dn_xfer_t *xfer);
 /**
  * An atomic operation on a word of a peer's segment. It is atomic towards atomic instructions of the owner, too.
  * Completion, ownership and errors as dn_push(). DN_ERR_PARAM: the width or the alignment is wrong.
+ *
+ * Ordering: the atomic operations of one thread on words of one segment take effect in the order of its calls. When the peer is lost,
+ *           those that have taken effect are the first ones. Once the peer's function of dn_lost_set() is called for this process, none
+ *           of this process takes effect there any more.
  */
 static inline dn_status_t dn_atomic(dn_peer_t *peer, const dn_amo_t *amo);
+
+/** Most operations of one dn_atomics(). */
+#define DN_ATOMICS_MAX 4
+
+/**
+ * Start some atomic operations towards a peer, in the order of the array. Where a message carries them, one message carries all, and one
+ * answer comes back. As so many calls of dn_atomic(), but for these points:
+ *
+ * @param[in]  amo        @p n operations. The comp of each is not NULL.
+ * @param[in]  n          1 to DN_ATOMICS_MAX.
+ * @param[out] started_p  How many were started: the first ones. Always set.
+ *
+ * Completion: the comp of each operation that was started is signalled once, maybe from inside of this call.
+ *
+ * @retval DN_OK         all were started.
+ * @retval DN_ERR_AGAIN  no descriptor or credit: dn_progress(), then call this for the others. Not logged.
+ * Other errors as dn_atomic(), of the first operation that was not started. Pinned by test/device/conf_atomic.c.
+ */
+DN_API dn_status_t dn_atomics(dn_peer_t *peer, const dn_amo_t *amo, size_t n, size_t *started_p);
 
 /** dn_atomic() with DN_AMO_ADD. */
 static inline dn_status_t dn_fetch_add(dn_peer_t *peer, const dn_key_t *key, uint64_t roff, unsigned width,

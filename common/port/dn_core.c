@@ -92,7 +92,7 @@ static dn_status_t dn_core_send_next(dn_core_op_t *op)
     const int asks = !push || 0 == after.left;
     const size_t size = sizeof(request) + side_len + (push ? len : 0);
     const dn_status_t status =
-        asks && !dn_core_may_ask(op) ? DN_ERR_AGAIN : dn_botf_reserve(&op->peer->hot, size, &window);
+        asks && !dn_core_may_ask(op->peer, 1) ? DN_ERR_AGAIN : dn_botf_reserve(&op->peer->hot, size, &window);
     if (DN_OK != status) {
         return status;
     }
@@ -119,25 +119,31 @@ static dn_status_t dn_core_send_next(dn_core_op_t *op)
     return DN_OK;
 }
 
-static dn_status_t dn_core_send_amo(dn_core_op_t *op)
+/** Send atomic operations to one peer in one message. */
+static dn_status_t dn_core_send_amos(dn_core_op_t *const *op, size_t n)
 {
-    if (!dn_core_may_ask(op)) {
+    dn_core_amo_t message[DN_ATOMICS_MAX];
+    dn_peer_base_t *peer = op[0]->peer;
+
+    if (!dn_core_may_ask(peer, n)) {
         return DN_ERR_AGAIN;
     }
-    const dn_core_amo_t message = {
-        .id = op->id,
-        .sid = op->key.sid,
-        .sid_generation = op->key.generation,
-        .roff = op->amo.roff,
-        .operand = op->amo.operand,
-        .compare = op->amo.compare,
-        .op = op->amo.op,
-        .width = op->amo.width,
-    };
+    for (size_t i = 0; i < n; i++) {
+        message[i] = (dn_core_amo_t){
+            .id = op[i]->id,
+            .sid = op[i]->key.sid,
+            .sid_generation = op[i]->key.generation,
+            .roff = op[i]->amo.roff,
+            .operand = op[i]->amo.operand,
+            .compare = op[i]->amo.compare,
+            .op = op[i]->amo.op,
+            .width = op[i]->amo.width,
+        };
+    }
     const dn_status_t status =
-        dn_botf(&op->peer->hot, DN_CHAN_CORE, DN_CORE_AMO, &message, sizeof(message), NULL, 0);
-    if (DN_OK == status) {
-        dn_core_ask(op);
+        dn_botf(&peer->hot, DN_CHAN_CORE, DN_CORE_AMO, message, n * sizeof(message[0]), NULL, 0);
+    for (size_t i = 0; DN_OK == status && i < n; i++) {
+        dn_core_ask(op[i]);
     }
     return status;
 }
@@ -146,7 +152,7 @@ static dn_status_t dn_core_send_amo(dn_core_op_t *op)
 static dn_status_t dn_core_send(dn_core_op_t *op)
 {
     if (DN_CORE_OP_AMO == op->kind) {
-        return dn_core_send_amo(op);
+        return dn_core_send_amos(&op, 1);
     }
     dn_status_t status = op->ships ? dn_core_send_program(op) : DN_OK;
     while (DN_OK == status) {
@@ -242,18 +248,71 @@ dn_status_t dn_core_pull(dn_peer_t *peer, const dn_xfer_t *xfer)
     return dn_core_transfer(peer, xfer, DN_CORE_OP_PULL);
 }
 
+static dn_core_op_t *dn_core_amo_new(dn_core_t *core, dn_peer_base_t *peer, const dn_amo_t *amo)
+{
+    dn_core_op_t *op = dn_core_op_new(core, peer, DN_CORE_OP_AMO);
+
+    if (NULL != op) {
+        op->key = *amo->key;
+        op->amo = *amo;
+    }
+    return op;
+}
+
 dn_status_t dn_core_atomic(dn_peer_t *hot, const dn_amo_t *amo)
 {
     dn_peer_base_t *peer = (dn_peer_base_t *) hot;
     dn_port_t *port = peer->iface->port;
-    dn_status_t status = DN_ERR_NOMEM;
 
     dn_port_lock(port);
-    dn_core_op_t *op = dn_core_op_new(&port->core, peer, DN_CORE_OP_AMO);
-    if (NULL != op) {
-        op->key = *amo->key;
-        op->amo = *amo;
-        status = dn_core_start(port, op);
+    dn_core_op_t *op = dn_core_amo_new(&port->core, peer, amo);
+    const dn_status_t status = NULL == op ? DN_ERR_NOMEM : dn_core_start(port, op);
+    dn_port_unlock(port);
+    return status;
+}
+
+/** Send new operations now, or free them. */
+static dn_status_t dn_core_start_amos(dn_core_t *core, dn_core_op_t *const *op, size_t n)
+{
+    dn_peer_base_t *peer = op[0]->peer;
+
+    for (size_t i = 0; i < n; i++) {
+        /* As in dn_core_advance(). */
+        op[i]->advances = 1;
+    }
+    const dn_status_t status =
+        NULL != peer->core.operations.items.first ? DN_ERR_AGAIN : dn_core_send_amos(op, n);
+    for (size_t i = 0; i < n; i++) {
+        op[i]->advances = 0;
+        if (DN_OK != status) {
+            dn_core_op_drop(core, op[i]);
+        }
+    }
+    if (DN_OK != status) {
+        return status;
+    }
+    dn_fetch_add_acq_rel(&peer->outstanding, (uint32_t) n);
+    return DN_INPROGRESS;
+}
+
+dn_status_t dn_core_atomics(dn_peer_t *hot, const dn_amo_t *amo, size_t n)
+{
+    dn_peer_base_t *peer = (dn_peer_base_t *) hot;
+    dn_port_t *port = peer->iface->port;
+    dn_core_op_t *op[DN_ATOMICS_MAX] = {NULL};
+    dn_status_t status = DN_ERR_NOMEM;
+    size_t made = 0;
+
+    dn_port_lock(port);
+    while (made < n && NULL != (op[made] = dn_core_amo_new(&port->core, peer, &amo[made]))) {
+        made++;
+    }
+    if (made == n) {
+        status = dn_core_start_amos(&port->core, op, n);
+    } else {
+        while (0 != made) {
+            dn_core_op_drop(&port->core, op[--made]);
+        }
     }
     dn_port_unlock(port);
     return status;
@@ -303,6 +362,19 @@ static int dn_core_on_done(dn_port_t *port, dn_peer_base_t *src, unsigned tag, c
     return 1;
 }
 
+/** Handle the replies to atomic operations of one message. */
+static int dn_core_on_amos_done(dn_port_t *port, dn_peer_base_t *src, const uint8_t *bytes, size_t len)
+{
+    dn_core_reply_t reply;
+    int good = 0 != len && 0 == len % sizeof(reply);
+
+    for (; good && 0 != len; bytes += sizeof(reply), len -= sizeof(reply)) {
+        memcpy(&reply, bytes, sizeof(reply));
+        good = dn_core_on_done(port, src, DN_CORE_AMO_DONE, &reply);
+    }
+    return good;
+}
+
 /** Handle a reply with bytes of a PULL. */
 static int dn_core_on_data(dn_port_t *port, dn_peer_base_t *src, const dn_core_reply_t *reply,
                            const uint8_t *data, size_t len)
@@ -343,7 +415,9 @@ void dn_core_handler(dn_peer_t *hot, unsigned tag, const void *data, size_t len,
     dn_core_reply_t reply;
     int good = 0;
 
-    if (DN_CORE_PULL_DATA != tag && DN_CORE_PUSH_DONE != tag && DN_CORE_AMO_DONE != tag) {
+    if (DN_CORE_AMO_DONE == tag) {
+        good = dn_core_on_amos_done(port, src, bytes, len);
+    } else if (DN_CORE_PULL_DATA != tag && DN_CORE_PUSH_DONE != tag) {
         good = dn_core_serve(port, src, tag, bytes, len);
     } else if (sizeof(reply) <= len) {
         memcpy(&reply, bytes, sizeof(reply));

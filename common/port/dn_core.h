@@ -35,6 +35,9 @@ void dn_core_close(dn_core_t *core);
 dn_status_t dn_core_push(dn_peer_t *peer, const dn_xfer_t *xfer);
 dn_status_t dn_core_pull(dn_peer_t *peer, const dn_xfer_t *xfer);
 dn_status_t dn_core_atomic(dn_peer_t *peer, const dn_amo_t *amo);
+/** As dn_core_atomic(), for 1 to DN_ATOMICS_MAX operations in one message. DN_ERR_AGAIN: none is started, as there is no credit now, or
+ * others wait for it. */
+dn_status_t dn_core_atomics(dn_peer_t *peer, const dn_amo_t *amo, size_t n);
 /** As dn_aotf_line(), by one message. */
 dn_status_t dn_core_aotf_line(dn_peer_t *peer, uint64_t off, const void *data, size_t len, uint64_t flag);
 

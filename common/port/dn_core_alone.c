@@ -96,24 +96,30 @@ dn_status_t dn_core_run(uint8_t *base, uint64_t len, const dn_core_amo_t *messag
 
 static dn_status_t dn_core_amo_alone(const dn_core_alone_t *alone, const uint8_t *bytes, size_t len)
 {
-    dn_core_amo_t message;
-    uint8_t *base;
-    uint64_t room, old = 0;
+    const size_t n = dn_core_amos(len);
+    dn_core_amo_t message[DN_ATOMICS_MAX];
+    uint8_t *base[DN_ATOMICS_MAX];
+    uint64_t room[DN_ATOMICS_MAX];
 
-    if (sizeof(message) != len) {
+    if (0 == n) {
         return DN_ERR_AGAIN;
     }
-    memcpy(&message, bytes, sizeof(message));
-    if (!alone->find(alone->arg, message.sid, message.sid_generation, &base, &room)) {
-        return DN_ERR_AGAIN;
+    memcpy(message, bytes, len);
+    for (size_t i = 0; i < n; i++) {
+        if (!alone->find(alone->arg, message[i].sid, message[i].sid_generation, &base[i], &room[i])) {
+            return DN_ERR_AGAIN;
+        }
     }
-    void *answer = alone->room(alone->arg, DN_CORE_AMO_DONE, sizeof(dn_core_reply_t));
+    uint8_t *answer = alone->room(alone->arg, DN_CORE_AMO_DONE, n * sizeof(dn_core_reply_t));
     if (NULL == answer) {
         return DN_ERR_AGAIN;
     }
-    const dn_status_t status = dn_core_run(base, room, &message, &old);
-    const dn_core_reply_t reply = {.id = message.id, .status = status, .off = old};
-    memcpy(answer, &reply, sizeof(reply));
+    for (size_t i = 0; i < n; i++) {
+        uint64_t old = 0;
+        const dn_status_t status = dn_core_run(base[i], room[i], &message[i], &old);
+        const dn_core_reply_t reply = {.id = message[i].id, .status = status, .off = old};
+        memcpy(answer + i * sizeof(reply), &reply, sizeof(reply));
+    }
     return DN_OK;
 }
 
@@ -189,7 +195,8 @@ dn_status_t dn_core_alone(const dn_core_alone_t *alone, unsigned tag, const void
 
     switch (tag) {
     case DN_CORE_AMO:
-        return dn_core_amo_alone(alone, bytes, len);
+        /* Atomic operations keep their order. */
+        return behind ? DN_ERR_AGAIN : dn_core_amo_alone(alone, bytes, len);
     case DN_CORE_LINE:
         return dn_core_put_line(alone->llcm, alone->llcm_len, bytes, len) ? DN_OK : DN_ERR_AGAIN;
     case DN_CORE_LINES:

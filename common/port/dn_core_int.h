@@ -29,10 +29,10 @@
 enum dn_core_tag {
     DN_CORE_PUSH = 1,      /**< dn_core_request_t, blocks or dn_core_use_t, their data */
     DN_CORE_PULL = 2,      /**< dn_core_request_t, blocks or dn_core_use_t */
-    DN_CORE_AMO = 3,       /**< dn_core_amo_t */
+    DN_CORE_AMO = 3,       /**< 1 to DN_ATOMICS_MAX dn_core_amo_t */
     DN_CORE_PUSH_DONE = 4, /**< dn_core_reply_t */
     DN_CORE_PULL_DATA = 5, /**< dn_core_reply_t, data */
-    DN_CORE_AMO_DONE = 6,  /**< dn_core_reply_t, off is the old value */
+    DN_CORE_AMO_DONE = 6,  /**< for each operation a dn_core_reply_t, off is the old value */
     DN_CORE_LINE = 7,      /**< dn_core_line_t, data */
     DN_CORE_PROG = 8,      /**< dn_ship_piece_t, bytes of the program */
     DN_CORE_LINES = 9,     /**< dn_core_lines_t, data */
@@ -135,8 +135,8 @@ void dn_core_wait(dn_core_t *core, dn_core_op_t *op);
 void dn_core_wait_no_more(dn_core_t *core, dn_core_op_t *op);
 /** Take all operations to a peer out of those that wait. */
 void dn_core_stop_sending(dn_core_t *core, dn_peer_base_t *peer);
-/** May one more request go to the peer of this operation? */
-int dn_core_may_ask(const dn_core_op_t *op);
+/** May so many more requests go to a peer? */
+int dn_core_may_ask(const dn_peer_base_t *peer, size_t n);
 /** Count a request of this operation that has gone to its peer. */
 void dn_core_ask(dn_core_op_t *op);
 /** No answer for this operation is expected any more: its requests do not count against the limit. */
@@ -194,6 +194,13 @@ int dn_core_put_line(uint8_t *llcm, uint64_t llcm_len, const uint8_t *bytes, siz
 int dn_core_put_lines(uint8_t *llcm, uint64_t llcm_len, const uint8_t *bytes, size_t len);
 /** Store the status word of a PUSH, if it has one, after its data. DN_ERR_RANGE: the word is not in the LLCM. */
 dn_status_t dn_core_put_status(uint8_t *llcm, uint64_t llcm_len, const dn_core_request_t *request);
+/** How many atomic operations are in a message of this length? @return 0: the message is malformed. */
+static inline size_t dn_core_amos(size_t len)
+{
+    const size_t n = len / sizeof(dn_core_amo_t);
+
+    return n * sizeof(dn_core_amo_t) == len && DN_ATOMICS_MAX >= n ? n : 0;
+}
 /** Run an atomic operation in a segment. @param[out] old  The value before. */
 dn_status_t dn_core_run(uint8_t *base, uint64_t len, const dn_core_amo_t *message, uint64_t *old);
 /** @} */

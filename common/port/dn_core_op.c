@@ -62,9 +62,9 @@ void dn_core_stop_sending(dn_core_t *core, dn_peer_base_t *peer)
     }
 }
 
-int dn_core_may_ask(const dn_core_op_t *op)
+int dn_core_may_ask(const dn_peer_base_t *peer, size_t n)
 {
-    return DN_CORE_ASKED_MAX > op->peer->core.asked;
+    return DN_CORE_ASKED_MAX >= peer->core.asked + n;
 }
 
 void dn_core_ask(dn_core_op_t *op)

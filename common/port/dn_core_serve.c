@@ -260,18 +260,21 @@ static int dn_core_on_program(dn_port_t *port, dn_peer_base_t *src, const uint8_
     return dn_ship_in_piece(&ship->in, &piece, bytes + sizeof(piece), len - sizeof(piece));
 }
 
-static int dn_core_on_amo(dn_port_t *port, dn_peer_base_t *src, const dn_core_amo_t *message)
+static void dn_core_on_amo(dn_port_t *port, dn_peer_base_t *src, const dn_core_amo_t *message)
 {
     uint64_t old = 0;
     dn_status_t status;
 
+    if (DN_PEER_LOST <= src->life) {
+        /* The users of the peer were told that it is lost, and do what it has left undone. */
+        return;
+    }
     const dn_segment_t *segment = dn_core_segment(port, src, message->sid, message->sid_generation, &status);
     if (NULL != segment) {
         status = dn_core_run(segment->base, segment->key.len, message, &old);
     }
     const dn_core_reply_t reply = {.id = message->id, .status = status, .off = old};
     dn_core_reply(port, src, DN_CORE_AMO_DONE, &reply);
-    return 1;
 }
 
 /** Send up to a turn's messages of one answer. DN_OK: it is complete. DN_INPROGRESS: its turn is over. DN_ERR_AGAIN: no credit. */
@@ -383,11 +386,11 @@ int dn_core_serve(dn_port_t *port, dn_peer_base_t *src, unsigned tag, const uint
         return DN_CORE_PUSH == tag ? dn_core_on_push(port, src, &request, bytes, len)
                                    : dn_core_on_pull(port, src, &request, bytes, len);
     case DN_CORE_AMO:
-        if (sizeof(amo) != len) {
-            return 0;
+        for (size_t n = dn_core_amos(len), i = 0; i < n; i++) {
+            memcpy(&amo, bytes + i * sizeof(amo), sizeof(amo));
+            dn_core_on_amo(port, src, &amo);
         }
-        memcpy(&amo, bytes, sizeof(amo));
-        return dn_core_on_amo(port, src, &amo);
+        return 0 != dn_core_amos(len);
     case DN_CORE_LINE:
         return dn_core_put_line(port->llcm.base, port->config.llcm_bytes, bytes, len);
     case DN_CORE_LINES:

@@ -193,6 +193,44 @@ static dn_status_t dn_peer_atomic(dn_peer_t *hot, const dn_amo_t *amo)
 {
     return dn_peer_operate(hot, amo, ((dn_peer_base_t *) hot)->ops.atomic);
 }
+
+/** dn_atomics() by one message. */
+static dn_status_t dn_peer_operate_all(dn_peer_t *hot, const dn_amo_t *amo, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        const dn_status_t status = dn_amo_check(&amo[i]);
+
+        if (DN_OK != status) {
+            return status;
+        }
+    }
+    return dn_core_atomics(hot, amo, n);
+}
+
+dn_status_t dn_atomics(dn_peer_t *peer, const dn_amo_t *amo, size_t n, size_t *started_p)
+{
+    *started_p = 0;
+    if (0 == n || DN_ATOMICS_MAX < n) {
+        return DN_ERR_PARAM;
+    }
+    /* A peer that is gone, or has faults, has another function. */
+    if (dn_peer_atomic == DN_PEER_OP(peer, atomic) && NULL == ((const dn_peer_base_t *) peer)->ops.atomic) {
+        const dn_status_t status = dn_peer_operate_all(peer, amo, n);
+
+        *started_p = DN_INPROGRESS == status ? n : 0;
+        return DN_INPROGRESS == status ? DN_OK : status;
+    }
+    for (; *started_p < n; (*started_p)++) {
+        const dn_status_t status = dn_atomic(peer, &amo[*started_p]);
+
+        if (DN_OK == status) {
+            amo[*started_p].comp->fn(amo[*started_p].comp, DN_OK);
+        } else if (DN_INPROGRESS != status) {
+            return status;
+        }
+    }
+    return DN_OK;
+}
 /** @} */
 
 /** Have callers use these functions from now on. Each entry is one store, since callers may call meanwhile: see dn_inline.h. */

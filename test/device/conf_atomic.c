@@ -197,6 +197,76 @@ void contended_atomics_lose_nothing(dn_world_t *world)
     dn_world_stop(world);
 }
 
+/** Operations of one dn_atomics() that have ended. */
+static unsigned together;
+
+static void one_has_ended(dn_comp_t *comp, dn_status_t status)
+{
+    (void) comp;
+    dn_check_equal(status, DN_OK);
+    together++;
+}
+
+/** Start operations, all of them, and wait for their ends. */
+static void run_together(dn_world_t *world, const dn_amo_t *amo, size_t n)
+{
+    dn_status_t status;
+    size_t at = 0, started;
+
+    together = 0;
+    while (DN_ERR_AGAIN == (status = dn_atomics(world->peer[1], amo + at, n - at, &started))) {
+        at += started;
+        dn_progress(world->port);
+    }
+    dn_check_equal(status, DN_OK);
+    dn_check_equal(at + started, n);
+    while (n > together) {
+        dn_progress(world->port);
+    }
+}
+
+void atomics_go_together(dn_world_t *world)
+{
+    words_t words;
+    dn_comp_t comp = {one_has_ended};
+    size_t started = 1;
+
+    dn_world_start(world);
+    offer(world, &words);
+    for (uint64_t i = 0; 0 == world->rank && i < ROUNDS; i++) {
+        const dn_key_t *key = &world->board->seat[1].key[i % 2];
+        const uint64_t round = i / 2;
+        uint64_t old[4] = {0};
+        const dn_amo_t amo[] = {
+            {DN_AMO_SWAP, 8, round + 1, 0, &old[0], key, 0, &comp},
+            {DN_AMO_ADD, 8, 3, 0, &old[1], key, 8, &comp},
+            {DN_AMO_CAS, 8, round + 1, round, &old[2], key, 16, &comp},
+            {DN_AMO_ADD, 4, 5, 0, &old[3], key, 24, &comp},
+        };
+        const size_t n = 1 + (size_t) dn_test_below(&world->random, DN_ATOMICS_MAX);
+
+        /* Each word by its own operation, in one call or in two. */
+        run_together(world, amo, n);
+        if (DN_ATOMICS_MAX > n) {
+            run_together(world, amo + n, DN_ATOMICS_MAX - n);
+        }
+        dn_check_equal(old[0], round);
+        dn_check_equal(old[1], 3 * round);
+        dn_check_equal(old[2], round);
+        dn_check_equal((uint32_t) old[3], (uint32_t) (5 * round));
+    }
+    if (0 == world->rank) {
+        const dn_amo_t wrong = {
+            DN_AMO_ADD, 8, 1, 0, NULL, &world->board->seat[1].key[0], sizeof(uint64_t) * WORDS, &comp};
+
+        dn_check_equal(dn_atomics(world->peer[1], &wrong, 0, &started), DN_ERR_PARAM);
+        dn_check_equal(dn_atomics(world->peer[1], &wrong, 1, &started), DN_ERR_RANGE);
+        dn_check_equal(started, 0);
+    }
+    retract(world, &words);
+    dn_world_stop(world);
+}
+
 void atomics_meet_the_owners_cpu_atomics(dn_world_t *world)
 {
     words_t words;

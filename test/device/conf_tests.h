@@ -70,6 +70,7 @@ CONF_TEST(programs_of_a_killed_peer_end, 2)
 /* conf_atomic.c */
 CONF_TEST(atomics_do_what_they_say, 2)
 CONF_TEST(contended_atomics_lose_nothing, 4)
+CONF_TEST(atomics_go_together, 2)
 CONF_TEST(atomics_meet_the_owners_cpu_atomics, 2)
 CONF_TEST(impossible_atomics_are_refused, 2)
 CONF_TEST(atomics_on_misaligned_words_are_refused, 2)
