@@ -130,6 +130,8 @@ static void place_far(osc_module_t *module, int rank, const osc_offer_t *offer)
     dn_rma_far_t *far = &module->rma.far[rank];
 
     far->window = offer->window;
+    far->block_key = offer->key;
+    far->block_off = offer->off;
     if (is_users(module)) {
         far->key = offer->memory_key;
         far->roff = offer->memory_off;

@@ -293,7 +293,7 @@ dn_status_t dn_rma_win_open(dn_rma_win_t *win)
 {
     (void) pthread_mutex_init(&win->lock, NULL);
     (void) pthread_mutex_init(&win->asking, NULL);
-    win->target = calloc((size_t) win->size, sizeof(*win->target));
+    win->target = DN_TICKETS < (uint32_t) win->size ? NULL : calloc((size_t) win->size, sizeof(*win->target));
     return NULL == win->target ? DN_ERR_NOMEM : DN_OK;
 }
 
@@ -319,8 +319,6 @@ void dn_rma_win_begin(const dn_rma_win_t *win, dn_rma_control_t *control, uint32
     dn_ticket_open(&control->lock, first);
     for (int rank = 0; rank < win->size; rank++) {
         control->notes[rank].posts = control->notes[rank].completes = first;
-        /* Nobody draws it in time: a process that wishes, and has not noted its number yet, is at no number. */
-        control->notes[rank].number = first - 1;
     }
 }
 
@@ -343,6 +341,7 @@ void dn_rma_win_place(dn_rma_win_t *win)
         dn_peer_attr(peer, &attr);
         win->far[rank].gathers = 0 != attr.direct;
         dn_rma_offer_open(win, rank, attr.botf_max);
+        dn_rma_lock_open(&win->far[rank]);
         /* From here on its messages are heeded: pairs with the load in dn_rma_is_from(), in another thread perhaps. */
         dn_store_release(&win->far[rank].peer, peer);
         if (DN_ERR_UNREACH == dn_flush(peer)) {
@@ -377,7 +376,7 @@ void dn_rma_win_close(dn_rma_win_t *win)
         (void) pthread_mutex_unlock(&win->rma->lock);
         /* Who waits for a lock or for the guard holds it as well, and a message that is looked at may add one. */
         while (dn_rma_win_is_held(win)) {
-            dn_rma_forget_waiting(win);
+            dn_rma_forget_orphans(win);
             dn_rma_forget_later(win);
             dn_rma_pause(&polls);
         }
@@ -413,7 +412,7 @@ int dn_rma_advance(dn_rma_t *rma)
 {
     const int events = dn_rma_some_wait(rma) ? dn_rma_pump(rma) : 0;
 
-    return events + dn_rma_try_later(rma) + dn_rma_grant_waiting(rma);
+    return events + dn_rma_try_later(rma) + dn_rma_give_orphans(rma);
 }
 
 /** Slots of a table. Another thread may add slots at any time. */
@@ -438,8 +437,7 @@ static void dn_rma_lost(dn_peer_t *peer, void *arg)
         for (int rank = 0; NULL != win && rank < win->size; rank++) {
             /* Pairs with the store in dn_rma_win_place(), which looks for a loss by itself after that. */
             if (peer == dn_load_acquire(&win->far[rank].peer)) {
-                /* Sequential, with dn_rma_grant(). */
-                dn_store_seq_cst(&win->far[rank].lost, 1);
+                dn_store_release_u32(&win->far[rank].lost, 1);
                 dn_rma_take_back(win, rank);
             }
         }

@@ -11,8 +11,10 @@
  * by the processes that synchronise with its owner, and polled with acquire loads. The two locks, the gate and the offers have
  * several writers; every other word has one writer. Where the block of a target is mapped, the origin uses its lock, its guard and its
  * notes as words in memory. A target whose memory is not mapped, or which does not map the memory of this process, is *far*. Put and
- * get on a far target are PUSHes and PULLs, or offers where they are short (dn_rma_offer.c). All other operations are messages that
- * the target carries out when it makes progress (Martini paper, section 9: what the hardware cannot do is left to the core processor).
+ * get on a far target are PUSHes and PULLs, or offers where they are short (dn_rma_offer.c). Where the block is not mapped, the lock is
+ * taken and given by remote atomic operations (dn_rma_lock.c), which need no call of the target where a device serves them by itself.
+ * All other operations are messages that the target carries out when it makes progress (Martini paper, section 9: what the hardware
+ * cannot do is left to the core processor).
  *
  * The requests of an origin travel, and are carried out, in the order in which the origin makes them. Each part of an accumulate
  * is answered; the answer has the old values, if the origin wants them. A layout of the target's memory is shipped ahead (dn_ship.h).
@@ -59,20 +61,24 @@ typedef struct dn_rma_task dn_rma_task_t;
 /** @name The control part of a block */
 /** @{ */
 
-/** What a process has to do with the lock of a block's owner. */
+/** What a process has to do with the lock of a block's owner: dn_rma_notes_t::wish. */
 enum dn_rma_wish {
     DN_RMA_WISH_NONE,
-    DN_RMA_WISH_OWN, /**< the process wants or has the lock, and has drawn the number itself */
-    DN_RMA_WISH_FAR, /**< the owner has drawn the number for the process, which is far, and which wants or has the lock */
+    DN_RMA_WISH_DRAWS, /**< is about to draw a number, or has drawn it. A far process that then has the lock alone leaves it at that */
+    DN_RMA_WISH_HAS,   /**< wants or has the lock, by the number in the upper half of the word */
+    DN_RMA_WISH_SHARES, /**< far: is about to share the lock, shares it, is about to give it back, or has just done so */
+    DN_RMA_WISH_STATES = 3,
+    DN_RMA_WISH_FAR =
+        4, /**< a bit beside the state: the process is far, and writes the word by dn_atomic() */
+    DN_RMA_WISH_EXCLUSIVE = 8, /**< a bit beside DN_RMA_WISH_FAR: how it wants or has the lock */
 };
 
-/** The notes of one process to the owner of the block. That process alone writes these lines, but for `offer`. For a far process
- * the owner of the block writes them. */
+/** The notes of one process to the owner of the block. That process alone writes these lines, but for `offer`. Of a far process the
+ * owner of the block counts `posts` and `completes`, by messages. */
 typedef struct dn_rma_notes {
     uint64_t posts;     /**< exposure epochs that the process has opened to the owner */
     uint64_t completes; /**< access epochs to the owner that the process has ended */
-    uint32_t wish;      /**< enum dn_rma_wish */
-    uint32_t number;    /**< the number that was drawn for the process, once there is a wish */
+    uint64_t wish;      /**< enum dn_rma_wish, and the number in the upper half */
     uint64_t offer;     /**< of puts or gets to the owner; both processes write this word: dn_rma_offer.c */
     uint32_t pad[8];
     /** dn_guard_t::inside; DN_RMA_INSIDE_ALWAYS: the process takes part in no fence. Not in the line that the owner polls. */
@@ -86,15 +92,17 @@ _Static_assert(24 == offsetof(dn_rma_notes_t, offer) && DN_RMA_LINE == offsetof(
 /**
  * The control part of a block.
  *
- * The lock is queued. A process that maps this block says in its notes that it wants the lock. It says so from before it draws a number
- * until it has given the lock back. So processes that wait in vain find out when such a process has ended. Its number is never given
- * back then, and all processes that wait return an error. They cannot tell whether it had drawn yet, so they return the error also
- * when it ended before it drew. For a far process the owner of the block draws the number. When the far process is lost, the owner
- * gives the lock back, and the next process gets it.
+ * The lock is queued. A process that wants the lock says so in its notes, from before it draws a number until it has given the lock
+ * back. So processes that wait in vain find out when such a process has ended. The number of a process that mapped this block is never
+ * given back then: the lock is broken, and all processes that wait return an error. They cannot tell whether it had drawn yet, so they
+ * return the error also when it ended before it drew.
+ *
+ * When a far process is lost, the owner of the block gives the lock back in its next progress, and the next process gets it
+ * (dn_rma_lock.c).
  */
 typedef struct dn_rma_control {
     dn_ticket_t lock;
-    uint32_t pad_lock[13];
+    uint32_t pad_lock[14];
     uint32_t accumulates; /**< the guard of accumulates: 1 + the rank of its owner; 0: free */
     uint32_t longs;       /**< written with the guard: bytes of long accumulates since the gate was opened */
     /** written with the guard: when `longs` reaches it, the gate is closed; 0: DN_RMA_CLOSE */
@@ -171,7 +179,7 @@ struct dn_rma {
     dn_handle_table_t tasks;   /**< dn_rma_task_t that wait for answers */
     dn_fifo_t answers;         /**< dn_rma_answer_t that wait for room to send */
     dn_round_t origins;        /**< dn_rma_far_t::waits of the origins whose accumulates wait for a guard */
-    struct dn_rma_waiting *waiting; /**< far processes that wait for the lock of this process */
+    struct dn_rma_orphan *orphans; /**< what lost far processes have left of the locks of this process */
     pthread_mutex_t trying; /**< held by the thread that tries what waits for a guard; taken before `lock` */
 };
 
@@ -180,7 +188,7 @@ DN_API dn_status_t dn_rma_open(dn_rma_t *rma, dn_port_t *port, unsigned channel,
                                const dn_rma_config_t *config);
 /** End. The caller does not use windows that are still open any more. */
 DN_API void dn_rma_close(dn_rma_t *rma);
-/** Go on with answers, accumulates and locks that wait. The caller also drives the port. @return number of events. */
+/** Go on with answers and accumulates that wait, and with locks that lost processes want. The caller also drives the port. @return number of events. */
 DN_API int dn_rma_advance(dn_rma_t *rma);
 /** @} */
 
@@ -239,6 +247,15 @@ typedef struct dn_rma_offering {
     const struct dn_rma_moves *moves; /**< of a get that is wanted */
 } dn_rma_offering_t;
 
+/** A word of a far process' control part that this process changes by dn_atomic(). */
+typedef struct dn_rma_remote {
+    dn_comp_t comp; /**< first */
+    struct dn_rma_far *far;
+    uint64_t old;  /**< what the word was before */
+    uint32_t over; /**< not 0: the operation has ended */
+    dn_status_t status;
+} dn_rma_remote_t;
+
 /** Classes of length of batches of short puts and gets on private memory of this host: up to 1 KiB, up to 4 KiB, and more. */
 #define DN_RMA_CHOICES 3
 
@@ -248,6 +265,8 @@ typedef struct dn_rma_far {
     uint64_t window;    /**< handle of the window in that process */
     dn_key_t key;       /**< of the segment of its window; not for dynamic windows */
     uint64_t roff;      /**< where its window begins in that segment */
+    dn_key_t block_key; /**< of the segment of its block */
+    uint64_t block_off; /**< where its block begins in that segment */
     bool gathers;       /**< short puts and gets go in batches */
     uint64_t offer_max; /**< most bytes of an offer, with its blocks; 0: no offers are made */
     uint64_t offer_ns;  /**< until an offer is taken back */
@@ -257,14 +276,15 @@ typedef struct dn_rma_far {
     uint32_t pending;                      /**< operations to this process that are not complete */
     /** of the first failed task without `tells`, until dn_rma_settle() returns it; DN_OK: none */
     dn_status_t error;
-    uint32_t lost;    /**< not 0: the process is lost and will answer nothing; it stays so */
-    uint32_t granted; /**< enum dn_rma_grant: has the far process granted its lock to this process? */
-    uint32_t locks;   /**< enum dn_rma_locks: does the far process want or hold the lock of this process? */
-    uint32_t number;  /**< drawn for the far process, from the lock of this process */
-    bool exclusive;   /**< how the far process wants or holds that lock */
-    uint32_t asked;   /**< parts of accumulates to the far process that are not answered */
-    dn_queue_t waits; /**< accumulates from the far process that wait for the guard (dn_rma_later.c) */
-    uint32_t later;   /**< number of accumulates in `waits`, and the accumulate that is tried now */
+    uint32_t lost;          /**< not 0: the process is lost and will answer nothing; it stays so */
+    dn_rma_remote_t asks;   /**< the change of its lock that this process waits for */
+    dn_rma_remote_t tells;  /**< changes of its lock and notes that nobody waits for, but dn_rma_settle() */
+    uint64_t guess;         /**< its lock, as this process has left it */
+    bool calm;              /**< the guess was right the last time */
+    dn_rma_wait_t patience; /**< between two looks that the far process has asked for: DN_RMA_LOOK */
+    uint32_t asked;         /**< parts of accumulates to the far process that are not answered */
+    dn_queue_t waits;       /**< accumulates from the far process that wait for the guard (dn_rma_later.c) */
+    uint32_t later;         /**< number of accumulates in `waits`, and the accumulate that is tried now */
     /** layouts of this process that were sent to the far process; NULL: none yet */
     struct dn_ship_out *layouts;
     struct dn_ship_in *its; /**< layouts that came from the far process; NULL: none yet */
@@ -291,7 +311,8 @@ struct dn_rma_win {
     void *user; /**< the face's */
 };
 
-/** Begin a window, which is all zero but rma, rank, size, dynamic and user. @return DN_ERR_NOMEM. */
+/** Begin a window, which is all zero but rma, rank, size, dynamic and user. @return DN_ERR_NOMEM, also where the window has more
+ * processes than a lock has numbers (DN_TICKETS). */
 DN_API dn_status_t dn_rma_win_open(dn_rma_win_t *win);
 /** For a window with far processes: from here on messages find the window. @return DN_ERR_NOMEM. */
 DN_API dn_status_t dn_rma_win_join(dn_rma_win_t *win);
@@ -299,7 +320,7 @@ DN_API dn_status_t dn_rma_win_join(dn_rma_win_t *win);
 DN_API void dn_rma_win_begin(const dn_rma_win_t *win, dn_rma_control_t *control, uint32_t first);
 /** The caller has filled in all of the window but `far[].peer`: from here on messages of the other processes are accepted. */
 DN_API void dn_rma_win_place(dn_rma_win_t *win);
-/** Close: messages do not find the window any more. Waits until no thread holds the window, then frees its tables. */
+/** Close: messages do not find the window any more. The caller has called dn_rma_settle() for each rank, unless it is lost. Waits until no thread holds the window, then frees its tables. */
 DN_API void dn_rma_win_close(dn_rma_win_t *win);
 
 /** Is a process known to be gone, so that nothing will come from it any more? A caller that waits long has to ask dn_rma_lives(). */
@@ -317,6 +338,8 @@ DN_API void dn_rma_note(dn_rma_win_t *win, int target, bool completes);
 
 /** Get the lock of a target; waits. @retval DN_ERR_UNREACH  a process has ended, and no process gets the lock any more. */
 DN_API dn_status_t dn_rma_lock(dn_rma_win_t *win, int target, bool exclusive);
+/** Give the lock of a target back. What this process has put is complete there: the caller has called dn_rma_settle(). Of a far target the
+ * lock is on its way back when this returns, and dn_rma_settle() waits until it is there. */
 DN_API void dn_rma_unlock(dn_rma_win_t *win, int target, bool exclusive);
 /** @} */
 

@@ -11,7 +11,7 @@
  *   dn_rma_offer.c  both sides: a target that makes progress carries out short puts and gets
  *   dn_rma_serve.c  the target's side: requests are checked and carried out, inside of dn_progress()
  *   dn_rma_later.c  the target's side: accumulates that find the guard taken
- *   dn_rma_lock.c   locks and guards: those of mapped targets, and that of this process for far processes
+ *   dn_rma_lock.c   locks and guards of targets, and what lost processes have left of the lock of this process
  */
 #ifndef DN_RMA_INT_H
 #define DN_RMA_INT_H
@@ -50,9 +50,7 @@ enum dn_rma_kind {
     DN_RMA_ACCUMULATE = 1, /**< dn_rma_head_t, dn_block_t if DN_RMA_BY_BLOCKS, operands */
     DN_RMA_LAYOUT,         /**< dn_rma_head_t, dn_ship_piece_t, bytes */
     DN_RMA_ANSWER,         /**< dn_rma_reply_t, bytes */
-    DN_RMA_LOCK,  /**< dn_rma_head_t: the sender wants the lock, as `flags` says; answered by DN_RMA_GRANT */
-    DN_RMA_GRANT, /**< dn_rma_head_t; DN_RMA_NEVER in `flags`: the lock is not granted, as a process ended that had or wanted it */
-    DN_RMA_UNLOCK,   /**< dn_rma_head_t */
+    DN_RMA_LOOK, /**< dn_rma_head_t: the sender waits long for the lock: do those live that it may wait for? */
     DN_RMA_POST,     /**< dn_rma_head_t: an exposure epoch is open */
     DN_RMA_COMPLETE, /**< dn_rma_head_t: an access epoch has ended */
     DN_RMA_FIND, /**< dn_rma_head_t: which region holds `len` bytes at `at`? Answered with a dn_rma_region_t */
@@ -67,8 +65,6 @@ enum {
     DN_RMA_BY_PROGRAM =
         2,               /**< `count` instances of the layout, `extent` apart; else bytes that lie together */
     DN_RMA_COMPARES = 4, /**< compare_and_swap: first the new value, then the value to compare with */
-    DN_RMA_EXCLUSIVELY = 8, /**< DN_RMA_LOCK */
-    DN_RMA_NEVER = 16,      /**< DN_RMA_GRANT */
     /** `count` blocks, by their offset from `at`, which hold the data of this part only */
     DN_RMA_BY_BLOCKS = 32,
 };
@@ -108,12 +104,6 @@ typedef struct dn_rma_offer_head {
 _Static_assert(24 == sizeof(dn_rma_offer_head_t), "peers agree on the layout");
 _Static_assert(88 == sizeof(dn_rma_head_t) && 24 == sizeof(dn_rma_reply_t), "peers agree on the layouts");
 _Static_assert(sizeof(dn_rma_reply_t) <= sizeof(dn_rma_head_t), "what was there fits where a part fits");
-
-/** The answer of a far process whose lock this process wants. */
-enum dn_rma_grant { DN_RMA_GRANT_NOT, DN_RMA_GRANT_GIVEN, DN_RMA_GRANT_NEVER };
-
-/** Does a far process want (SOON) or hold the lock of this process? */
-enum dn_rma_locks { DN_RMA_LOCKS_NOT, DN_RMA_LOCKS_SOON, DN_RMA_LOCKS };
 
 /** An answer that is to be sent, or waits for room. */
 typedef struct dn_rma_answer {
@@ -250,16 +240,18 @@ int dn_rma_try_later(dn_rma_t *rma);
 void dn_rma_forget_later(dn_rma_win_t *win);
 /** @} */
 
-/** @name dn_rma_lock.c: the lock of this process, for far processes */
+/** @name dn_rma_lock.c: what far processes have to do with the lock of this process */
 /** @{ */
-/** Handle a DN_RMA_LOCK of a rank. @return false: the rank wants or holds the lock already. */
-bool dn_rma_on_lock(dn_rma_win_t *win, int rank, bool exclusive);
-/** Take the lock back from a rank, if the rank holds it. */
+/** Prepare changes of the lock of a far process. */
+void dn_rma_lock_open(dn_rma_far_t *far);
+/** Handle a DN_RMA_LOOK of a rank. */
+void dn_rma_on_look(dn_rma_win_t *win, int rank);
+/** A rank is lost. If it is far, and wants or has the lock, give the lock back on its behalf, now or when its turn comes. */
 void dn_rma_take_back(dn_rma_win_t *win, int rank);
-/** Grant the lock to far processes that wait, where their turn has come. @return processes answered. */
-int dn_rma_grant_waiting(dn_rma_t *rma);
-/** Forget the far processes that wait for the lock of a window, which is about to be freed. */
-void dn_rma_forget_waiting(dn_rma_win_t *win);
+/** Give back the lock on behalf of lost processes whose turn has come. @return how many. */
+int dn_rma_give_orphans(dn_rma_t *rma);
+/** Forget the numbers of lost processes for the lock of a window, which is about to be freed. */
+void dn_rma_forget_orphans(dn_rma_win_t *win);
 /** @} */
 
 #endif

@@ -9,7 +9,6 @@
 /** What is wrong with a message that was dropped. */
 enum dn_rma_wrong {
     DN_RMA_WRONG_PIECE,
-    DN_RMA_WRONG_LOCK,
     DN_RMA_WRONG_QUESTION,
     DN_RMA_WRONG_KIND,
     DN_RMA_WRONG_LENGTH,
@@ -23,7 +22,6 @@ static void dn_rma_refuse(dn_rma_t *rma, enum dn_rma_wrong wrong)
 {
     static const char *const why[] = {
         [DN_RMA_WRONG_PIECE] = "a piece of a layout that is none, or does not follow the last",
-        [DN_RMA_WRONG_LOCK] = "a second lock of who has it",
         [DN_RMA_WRONG_QUESTION] = "a question for a region of a window without regions",
         [DN_RMA_WRONG_KIND] = "a request of no kind",
         [DN_RMA_WRONG_LENGTH] = "a message that is too short",
@@ -281,17 +279,8 @@ static void dn_rma_on_request(dn_rma_win_t *win, dn_peer_t *src, unsigned tag, c
     case DN_RMA_LAYOUT:
         dn_rma_on_piece(win, far, body, len);
         break;
-    case DN_RMA_LOCK:
-        if (!dn_rma_on_lock(win, head->rank, 0 != (head->flags & DN_RMA_EXCLUSIVELY))) {
-            dn_rma_refuse(win->rma, DN_RMA_WRONG_LOCK);
-        }
-        break;
-    case DN_RMA_GRANT:
-        dn_store_release_u32(&far->granted,
-                             0 == (head->flags & DN_RMA_NEVER) ? DN_RMA_GRANT_GIVEN : DN_RMA_GRANT_NEVER);
-        break;
-    case DN_RMA_UNLOCK:
-        dn_rma_take_back(win, head->rank);
+    case DN_RMA_LOOK:
+        dn_rma_on_look(win, head->rank);
         break;
     case DN_RMA_POST:
         dn_rma_on_note(&win->control->notes[head->rank].posts);

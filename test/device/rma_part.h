@@ -113,10 +113,6 @@ static inline void open_window(dn_world_t *world, void *base, uint64_t len, int 
     dn_segment_key(part.segment, &world->me->key[0]);
     dn_segment_key(part.memory, &world->me->key[1]);
     dn_rma_win_begin(&part.win, part.control, UINT32_MAX - 100);
-    for (int rank = 0; rank < world->size; rank++) {
-        /* No number of a wish that is not noted yet is ever drawn, but after all others. */
-        dn_check_equal(part.control->notes[rank].number, UINT32_MAX - 101);
-    }
     dn_check_equal(dn_rma_win_join(&part.win), DN_OK);
     dn_world_post(world, HANDLE, part.win.handle);
     dn_world_barrier(world);
@@ -133,6 +129,7 @@ static inline void open_window(dn_world_t *world, void *base, uint64_t len, int 
         part.win.target[rank].peer = rank == world->rank ? part.self : world->peer[rank];
         part.win.far[rank].window = seat->word[HANDLE];
         part.win.far[rank].key = seat->key[1];
+        part.win.far[rank].block_key = seat->key[0];
     }
     part.win.base = base;
     part.win.len = len;
@@ -142,6 +139,9 @@ static inline void open_window(dn_world_t *world, void *base, uint64_t len, int 
 
 static inline void close_window(void)
 {
+    for (int rank = 0; rank < part.win.size; rank++) {
+        dn_check_equal(dn_rma_settle(&part.win, rank), DN_OK);
+    }
     meet();
     dn_rma_win_close(&part.win);
     dn_rma_close(&part.rma);

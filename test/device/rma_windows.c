@@ -237,6 +237,136 @@ static void locks_of_the_dead_are_found(dn_world_t *world)
     leave_window();
 }
 
+/** Say that a rank has come so far with the lock of this process, by remote operations. @param[in] add  To the lock. */
+static void come_so_far(int rank, unsigned wish, uint32_t number, uint64_t add)
+{
+    (void) dn_ticket_add(&part.control->lock, add);
+    dn_store_release(&part.control->notes[rank].wish, (uint64_t) number << 32 | wish);
+}
+
+/** Rank 1 is lost: what becomes of the lock? @param[in] known  Is it known at once what rank 1 has left? */
+static void lose_rank(bool known)
+{
+    dn_rma_take_back(&part.win, 1);
+    dn_check_equal(NULL == part.rma.orphans, known);
+    dn_check_equal(DN_RMA_WISH_NONE == part.control->notes[1].wish, known);
+}
+
+/** What was not known before is known now. */
+static void find_orphan(void)
+{
+    dn_check_equal(dn_rma_give_orphans(&part.rma), 1);
+    dn_check(NULL == part.rma.orphans && DN_RMA_WISH_NONE == part.control->notes[1].wish);
+}
+
+/** All numbers are given back, and @p drawn were drawn. */
+static void expect_free(uint32_t drawn)
+{
+    const uint64_t word = part.control->lock.word;
+    const uint32_t next = dn_ticket_number(UINT32_MAX - 100 + drawn);
+
+    dn_check_equal(dn_ticket_next(word), next);
+    dn_check_equal(dn_ticket_read(word), next);
+    dn_check_equal(dn_ticket_write(word), next);
+    dn_check_equal(word & (DN_TICKET_CARRIES | DN_TICKET_BROKEN), 0);
+}
+
+/** A far process is lost behind each step of taking and giving the lock, while others have it or want it. */
+static void locks_are_given_back_for_the_lost(dn_world_t *world)
+{
+    enum {
+        FAR = DN_RMA_WISH_FAR,
+        DRAWS = FAR | DN_RMA_WISH_DRAWS,
+        HAS = FAR | DN_RMA_WISH_HAS,
+        SHARES = FAR | DN_RMA_WISH_SHARES,
+        ALONE = DN_RMA_WISH_EXCLUSIVE
+    };
+    const uint64_t next = DN_TICKET_NEXT_ONE, read = DN_TICKET_READ_ONE, write = DN_TICKET_WRITE_ONE;
+    uint32_t drawn = 0;
+
+    open_window(world, window, 4096, 0);
+    part.win.far[1].lost = 1;
+    /* Numbers wrap around meanwhile. */
+    while (0 == world->rank && 120 > drawn) {
+        const uint32_t n = dn_ticket_number(UINT32_MAX - 100 + drawn);
+
+        come_so_far(1, DRAWS, 0, 0);
+        lose_rank(true);
+        expect_free(drawn);
+        /* It has the lock alone: by a number that its notes do not have, and by one that they have. */
+        come_so_far(1, DRAWS, 0, next);
+        lose_rank(true);
+        expect_free(++drawn);
+        come_so_far(1, HAS | ALONE, dn_ticket_number(n + 1), next);
+        lose_rank(true);
+        expect_free(++drawn);
+        /* It has given the lock back. */
+        come_so_far(1, DRAWS, 0, next + read + write);
+        lose_rank(true);
+        expect_free(++drawn);
+        come_so_far(1, HAS | ALONE, dn_ticket_number(n + 3), next + read + write);
+        lose_rank(true);
+        expect_free(++drawn);
+        /* It shares the lock, is about to, or has just left. */
+        come_so_far(1, HAS, dn_ticket_number(n + 4), next);
+        lose_rank(true);
+        expect_free(++drawn);
+        come_so_far(1, HAS, dn_ticket_number(n + 5), next + read);
+        lose_rank(true);
+        expect_free(++drawn);
+        come_so_far(1, SHARES, 0, next + read);
+        lose_rank(true);
+        expect_free(++drawn);
+        come_so_far(1, SHARES, 0, next + read + write);
+        lose_rank(true);
+        expect_free(++drawn);
+        come_so_far(1, SHARES, 0, 0);
+        lose_rank(true);
+        expect_free(drawn);
+        /* Rank 2 has the lock alone, and rank 1 waits behind it, whether the notes have its number or not. */
+        come_so_far(2, DRAWS, 0, next);
+        come_so_far(1, HAS, dn_ticket_number(n + 9), next);
+        lose_rank(false);
+        come_so_far(2, DN_RMA_WISH_NONE, 0, read + write);
+        find_orphan();
+        drawn += 2;
+        expect_free(drawn);
+        come_so_far(2, HAS | ALONE, dn_ticket_number(n + 10), next);
+        come_so_far(1, DRAWS, 0, next);
+        lose_rank(false);
+        come_so_far(2, DN_RMA_WISH_NONE, 0, read + write);
+        find_orphan();
+        drawn += 2;
+        expect_free(drawn);
+        /* One of the two has drawn. While rank 2 does not say that it was rank 2, it may be either. */
+        come_so_far(2, DRAWS, 0, 0);
+        come_so_far(1, DRAWS, 0, next);
+        lose_rank(false);
+        come_so_far(2, HAS | ALONE, dn_ticket_number(n + 13), next);
+        find_orphan();
+        come_so_far(2, DN_RMA_WISH_NONE, 0, read + write);
+        drawn += 2;
+        expect_free(drawn);
+        /* Both share the lock, and one of them has left. */
+        come_so_far(2, SHARES, 0, next + read);
+        come_so_far(1, SHARES, 0, next + read + write);
+        lose_rank(false);
+        come_so_far(2, DN_RMA_WISH_NONE, 0, write);
+        find_orphan();
+        drawn += 2;
+        expect_free(drawn);
+        come_so_far(2, HAS, dn_ticket_number(n + 16), next + read);
+        come_so_far(1, SHARES, 0, next + read);
+        lose_rank(false);
+        come_so_far(2, DN_RMA_WISH_NONE, 0, write);
+        find_orphan();
+        drawn += 2;
+        expect_free(drawn);
+    }
+    part.win.far[1].lost = 0;
+    close_window();
+}
+
 /** An accumulate whose parts begin to fail tells once, and counts as if it had never been. */
 static void calls_that_fail_midway_leave_nothing(dn_world_t *world)
 {
@@ -329,6 +459,7 @@ static const dn_world_test_t tests[] = {
     {"fetches_too_long_to_answer_are_refused", 2, fetches_too_long_to_answer_are_refused},
     {"locks_keep_all_others_off", 4, locks_keep_all_others_off},
     {"locks_of_the_dead_are_found", 4, locks_of_the_dead_are_found},
+    {"locks_are_given_back_for_the_lost", 3, locks_are_given_back_for_the_lost},
 };
 
 int main(int argc, char **argv)

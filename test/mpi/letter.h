@@ -19,8 +19,8 @@ void dn_ompi_close(void);
 enum { VICTIM, ATTACKER, BODY = 600, ADDRESS_TAG = 1, DONE_TAG = 2 };
 
 /** Of dn_rma_int.h. */
-enum { ACCUMULATE = 1, LAYOUT, ANSWER, LOCK, GRANT, UNLOCK, POST, COMPLETE, FIND, PUT, GET, GOT, TAGS };
-enum { FETCHES = 1, BY_PROGRAM = 2, COMPARES = 4, EXCLUSIVELY = 8, BY_BLOCKS = 32 };
+enum { ACCUMULATE = 1, LAYOUT, ANSWER, LOOK, POST, COMPLETE, FIND, PUT, GET, GOT, TAGS };
+enum { FETCHES = 1, BY_PROGRAM = 2, COMPARES = 4, BY_BLOCKS = 32 };
 enum { SUM, REPLACE, NO_OP, BAND, MAXLOC = 12, OPS = 14 };
 
 typedef struct head {

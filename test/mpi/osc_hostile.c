@@ -233,15 +233,7 @@ static void wrong_locks(void)
     letter_t letter = letter_right();
 
     for (int i = 0; i < 3; i++) {
-        send_letter(UNLOCK, &letter, 0);
-        send_letter(GRANT, &letter, 0);
-    }
-    for (int i = 0; i < 3; i++) {
-        letter.head.flags = EXCLUSIVELY;
-        send_letter(LOCK, &letter, 0);
-    }
-    for (int i = 0; i < 3; i++) {
-        send_letter(UNLOCK, &letter, 0);
+        send_letter(LOOK, &letter, 0);
     }
     send_letter(FIND, &letter, 0);
 }
@@ -474,8 +466,8 @@ static uint64_t perhaps(verify_rng_t *random, uint64_t fits)
 
 static void random_letter(verify_rng_t *random, MPI_Aint region)
 {
-    static const uint8_t tags[] = {ACCUMULATE, ACCUMULATE, ACCUMULATE, LAYOUT, ANSWER, PUT, GET,
-                                   GOT,        LOCK,       UNLOCK,     GRANT,  FIND,   77};
+    static const uint8_t tags[] = {ACCUMULATE, ACCUMULATE, ACCUMULATE, LAYOUT, ANSWER, PUT,
+                                   GET,        GOT,        LOOK,       FIND,   77};
     const MPI_Datatype types[] = {MPI_INT64_T, MPI_DOUBLE, MPI_INT,        MPI_BYTE,
                                   MPI_SHORT,   MPI_FLOAT,  MPI_DOUBLE_INT, MPI_C_DOUBLE_COMPLEX};
     const uint32_t window = (uint32_t) verify_below(random, 2);
@@ -542,14 +534,6 @@ static void attack(void)
     MPI_Recv(NULL, 0, MPI_BYTE, VICTIM, DONE_TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
     for (uint64_t n = 0; n < messages; n++) {
         random_letter(&random, region);
-    }
-    /* No lock of its own is in its way. */
-    for (uint32_t window = 0; window < 2; window++) {
-        letter_t letter = letter_right();
-
-        letter.head.window = window;
-        letter.head.generation = 1;
-        send_letter(UNLOCK, &letter, 0);
     }
     lock_and_unlock(win);
     lock_and_unlock(dynamic);
