@@ -356,6 +356,10 @@ dn_status_t dn_rma_lock(dn_rma_win_t *win, int target, bool exclusive)
     uint64_t *wish = &to->control->notes[win->rank].wish;
     /* It is seen by the release of the number that is drawn. */
     dn_store_release(wish, dn_rma_wish_word(DN_RMA_WISH_DRAWS, 0));
+    if (!exclusive && dn_ticket_share(lock, &to->number)) {
+        dn_store_release(wish, dn_rma_wish_word(DN_RMA_WISH_HAS, to->number));
+        return DN_OK;
+    }
     to->number = dn_ticket_draw(lock);
     dn_store_release(wish, dn_rma_wish_word(DN_RMA_WISH_HAS, to->number));
     while (!dn_ticket_try(lock, exclusive, to->number)) {
