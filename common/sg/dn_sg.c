@@ -154,16 +154,57 @@ void dn_sg_copy(dn_sg_cursor_t *to, dn_sg_cursor_t *from, uint64_t len)
     }
 }
 
+/** Copy a few bytes: a call of memmove() takes longer than the copy. The sides may overlap. */
+static inline void dn_sg_move(uint8_t *to, const uint8_t *from, uint64_t len)
+{
+    uint64_t word;
+    uint32_t half;
+
+    if (sizeof(word) == len) {
+        memcpy(&word, from, sizeof(word));
+        memcpy(to, &word, sizeof(word));
+    } else if (sizeof(half) == len) {
+        memcpy(&half, from, sizeof(half));
+        memcpy(to, &half, sizeof(half));
+    } else if (1 == len) {
+        *to = *from;
+    } else {
+        memmove(to, from, len);
+    }
+}
+
 void dn_sg_gather(void *buffer, dn_sg_cursor_t *from, uint64_t len)
 {
-    dn_sg_cursor_t to;
-    dn_sg_start(&to, NULL, (uintptr_t) buffer, len);
-    dn_sg_copy(&to, from, len);
+    uint8_t *to = buffer;
+    uint64_t at;
+
+    if (from->walks) {
+        dn_sg_cursor_t all;
+        dn_sg_start(&all, NULL, (uintptr_t) buffer, len);
+        dn_sg_copy(&all, from, len);
+        return;
+    }
+    for (uint64_t run = dn_sg_next(from, len, &at); 0 != run; run = dn_sg_next(from, len, &at)) {
+        dn_sg_move(to, (const uint8_t *) (uintptr_t) at, run);
+        to += run;
+        len -= run;
+    }
 }
 
 void dn_sg_scatter(dn_sg_cursor_t *to, const void *buffer, uint64_t len)
 {
-    dn_sg_cursor_t from;
-    dn_sg_start(&from, NULL, (uintptr_t) buffer, len);
-    dn_sg_copy(to, &from, len);
+    const uint8_t *from = buffer;
+    uint64_t at;
+
+    if (to->walks) {
+        dn_sg_cursor_t all;
+        dn_sg_start(&all, NULL, (uintptr_t) buffer, len);
+        dn_sg_copy(to, &all, len);
+        return;
+    }
+    for (uint64_t run = dn_sg_next(to, len, &at); 0 != run; run = dn_sg_next(to, len, &at)) {
+        dn_sg_move((uint8_t *) (uintptr_t) at, from, run);
+        from += run;
+        len -= run;
+    }
 }

@@ -96,7 +96,7 @@ dn_status_t dn_xfer_keep(dn_xfer_t *xfer, dn_xfer_sides_t *sides)
     const size_t n = dn_sg_listed(xfer->local_sg) + dn_sg_listed(xfer->remote_sg);
 
     if (0 != n) {
-        sides->blocks = calloc(n, sizeof(*sides->blocks));
+        sides->blocks = reallocarray(NULL, n, sizeof(*sides->blocks));
         if (NULL == sides->blocks) {
             return DN_ERR_NOMEM;
         }
