@@ -17,20 +17,69 @@ dn_ship_t *dn_core_ship(dn_peer_base_t *peer)
     return peer->core.ship;
 }
 
-/** Collect the next blocks of a walk for one message: at most @p max bytes. @return bytes. */
-static uint64_t dn_core_collect_blocks(dn_sg_cursor_t *at, dn_block_t *block, uint32_t *count, uint64_t max)
+/** Blocks of a walk, for one message. */
+typedef struct dn_core_list {
+    uint32_t count;
+    int near;      /**< not 0: DN_CORE_NEAR can describe the blocks */
+    uint64_t low;  /**< the lowest place of a block */
+    uint64_t high; /**< the highest place of a block */
+    dn_block_t block[DN_CORE_NEAR_BLOCKS];
+} dn_core_list_t;
+
+/** Collect the next blocks of a walk for one message: at most @p max bytes and @p most blocks. Only near blocks may be more than
+ * DN_CORE_BLOCKS. If the last block is too many for this reason, the list is not near. @return bytes. */
+static uint64_t dn_core_collect_blocks(dn_sg_cursor_t *at, dn_core_list_t *list, uint64_t max, uint32_t most)
 {
     uint64_t total = 0;
-    *count = 0;
-    while (DN_CORE_BLOCKS > *count) {
-        const uint64_t run = dn_sg_next(at, max - total, &block[*count].at);
-        if (0 == run) {
+
+    list->count = 0;
+    list->near = 1;
+    list->low = UINT64_MAX;
+    list->high = 0;
+    while (most > list->count && (list->near || DN_CORE_BLOCKS > list->count)) {
+        dn_block_t *block = &list->block[list->count];
+        block->len = dn_sg_next(at, max - total, &block->at);
+        if (0 == block->len) {
             break;
         }
-        block[(*count)++].len = run;
-        total += run;
+        total += block->len;
+        list->count++;
+        list->low = block->at < list->low ? block->at : list->low;
+        list->high = block->at > list->high ? block->at : list->high;
+        list->near = list->near && UINT16_MAX >= list->high - list->low && UINT16_MAX >= block->len;
     }
     return total;
+}
+
+/** List the next blocks of a walk for one message. @param[in,out] after  In: as @p at. Out: the walk behind them. @return bytes. */
+static uint64_t dn_core_list(const dn_sg_cursor_t *at, dn_sg_cursor_t *after, dn_core_list_t *list,
+                             uint64_t max)
+{
+    const uint64_t total = dn_core_collect_blocks(after, list, max, DN_CORE_NEAR_BLOCKS);
+    if (list->near || DN_CORE_BLOCKS >= list->count) {
+        return total;
+    }
+    /* Those before the last block are near. */
+    *after = *at;
+    return dn_core_collect_blocks(after, list, max, list->count - 1);
+}
+
+/** Describe blocks in a message, as the request says. @return where the description ends. */
+static uint8_t *dn_core_describe(uint8_t *at, const dn_core_request_t *request, const dn_core_list_t *list)
+{
+    if (0 == (request->flags & DN_CORE_NEAR)) {
+        memcpy(at, list->block, list->count * sizeof(list->block[0]));
+        return at + list->count * sizeof(list->block[0]);
+    }
+    memcpy(at, &list->low, sizeof(list->low));
+    at += sizeof(list->low);
+    for (uint32_t i = 0; i < list->count; i++) {
+        const dn_core_near_t near = {.at = (uint16_t) (list->block[i].at - list->low),
+                                     .len = (uint16_t) list->block[i].len};
+        memcpy(at, &near, sizeof(near));
+        at += sizeof(near);
+    }
+    return at;
 }
 
 /** Ship the program that an operation names, ahead of the operation's messages. DN_OK: the peer has the program. */
@@ -63,7 +112,7 @@ static dn_status_t dn_core_send_program(dn_core_op_t *op)
 static dn_status_t dn_core_send_next(dn_core_op_t *op)
 {
     const int push = DN_CORE_OP_PUSH == op->kind;
-    dn_block_t block[DN_CORE_BLOCKS];
+    dn_core_list_t list;
     dn_window_t window;
     dn_core_request_t request = {.id = op->id,
                                  .sid = op->key.sid,
@@ -71,10 +120,9 @@ static dn_status_t dn_core_send_next(dn_core_op_t *op)
                                  .flags = op->remote_at.left == op->xfer.len ? DN_CORE_FIRST : 0};
     dn_core_use_t use = {.roff = op->xfer.roff, .len = op->xfer.len};
     dn_sg_cursor_t after = op->remote_at;
-    const void *side = op->ships ? (const void *) &use : block;
-    size_t side_len = op->ships ? sizeof(use) : sizeof(block);
     const uint64_t room = push ? dn_core_piece(op->peer, op->xfer.len - op->remote_at.left,
-                                               op->peer->botf_max - sizeof(request) - side_len)
+                                               op->peer->botf_max - sizeof(request)
+                                                   - (op->ships ? sizeof(use) : DN_CORE_LIST_BYTES))
                                : UINT64_MAX;
     uint64_t len;
 
@@ -86,11 +134,12 @@ static dn_status_t dn_core_send_next(dn_core_op_t *op)
         request.blocks = op->slot;
         request.flags |= DN_CORE_USE;
     } else {
-        len = dn_core_collect_blocks(&after, block, &request.blocks, room);
-        side_len = request.blocks * sizeof(block[0]);
+        len = dn_core_list(&op->remote_at, &after, &list, room);
+        request.blocks = list.count;
+        request.flags |= list.near && 1 < list.count ? DN_CORE_NEAR : 0;
     }
     const int asks = !push || 0 == after.left;
-    const size_t size = sizeof(request) + side_len + (push ? len : 0);
+    const size_t size = sizeof(request) + dn_core_side_bytes(&request) + (push ? len : 0);
     const dn_status_t status =
         asks && !dn_core_may_ask(op->peer, 1) ? DN_ERR_AGAIN : dn_botf_reserve(&op->peer->hot, size, &window);
     if (DN_OK != status) {
@@ -108,9 +157,15 @@ static dn_status_t dn_core_send_next(dn_core_op_t *op)
     }
     op->remote_at = after;
     memcpy(window.data, &request, sizeof(request));
-    memcpy((uint8_t *) window.data + sizeof(request), side, side_len);
+    uint8_t *data = (uint8_t *) window.data + sizeof(request);
+    if (op->ships) {
+        memcpy(data, &use, sizeof(use));
+        data += sizeof(use);
+    } else {
+        data = dn_core_describe(data, &request, &list);
+    }
     if (push) {
-        dn_sg_gather((uint8_t *) window.data + sizeof(request) + side_len, &op->local_at, len);
+        dn_sg_gather(data, &op->local_at, len);
     }
     dn_botf_kick(&op->peer->hot, &window, DN_CHAN_CORE, push ? DN_CORE_PUSH : DN_CORE_PULL, size);
     if (asks) {

@@ -21,9 +21,13 @@
 /** Answers to a peer that may wait for credit at the same time: DN_CORE_ASKED_MAX, and refusals of PUSHes that the peer has ended
  * already. A peer that asks for more breaks the rule, and is cut off. */
 #define DN_CORE_ANSWERS_MAX (4 * DN_CORE_ASKED_MAX)
-/** Blocks described in one message. */
-#define DN_CORE_BLOCKS     32
-#define DN_CORE_LINE_BYTES (DN_AOTF_LINE_MAX + sizeof(uint64_t))
+/** Most bytes of a message that describe blocks. */
+#define DN_CORE_LIST_BYTES 512
+/** Most blocks that a message describes, each by a dn_block_t. */
+#define DN_CORE_BLOCKS (DN_CORE_LIST_BYTES / sizeof(dn_block_t))
+/** Most blocks that a message describes in the short form: DN_CORE_NEAR. */
+#define DN_CORE_NEAR_BLOCKS ((DN_CORE_LIST_BYTES - sizeof(uint64_t)) / sizeof(dn_core_near_t))
+#define DN_CORE_LINE_BYTES  (DN_AOTF_LINE_MAX + sizeof(uint64_t))
 
 /** Tags on DN_CHAN_CORE. */
 enum dn_core_tag {
@@ -43,17 +47,24 @@ enum {
     DN_CORE_STATUS = 1 << 1, /**< the target stores the status word before its reply */
     DN_CORE_USE = 1 << 2,    /**< a dn_core_use_t follows, no blocks */
     DN_CORE_FIRST = 1 << 3,  /**< first message of a PUSH or PULL */
+    DN_CORE_NEAR = 1 << 4, /**< the short form: a base of 8 bytes and dn_core_near_t follow, no dn_block_t */
 };
 
 typedef struct dn_core_request {
     uint64_t id; /**< handle of the operation at the initiator; replies name it */
     uint32_t sid;
     uint32_t sid_generation;
-    uint32_t blocks; /**< dn_block_t that follow, placed in the segment; DN_CORE_USE: the program's slot */
+    uint32_t blocks; /**< blocks that follow, placed in the segment; DN_CORE_USE: the program's slot */
     uint32_t flags;
     uint64_t off; /**< PULL: place of these blocks in the byte stream; PUSH: the status word's offset */
     uint64_t value;
 } dn_core_request_t;
+
+/** A block that lies less than 64 KiB behind the base of its message. */
+typedef struct dn_core_near {
+    uint16_t at; /**< bytes from the base to the block */
+    uint16_t len;
+} dn_core_near_t;
 
 /** The remote side of a transfer: a use of a program that the target has. */
 typedef struct dn_core_use {
@@ -100,6 +111,18 @@ _Static_assert(sizeof(dn_core_lines_t) == 32, "peers agree on the layout");
 _Static_assert(sizeof(dn_core_amo_t) <= 56, "an atomic operation is one line");
 _Static_assert(sizeof(dn_core_request_t) == 40, "peers agree on the layout");
 _Static_assert(sizeof(dn_core_use_t) == 48, "peers agree on the layout");
+_Static_assert(sizeof(dn_core_near_t) == 4, "peers agree on the layout");
+
+/** Bytes that describe the remote side in a request. They follow the request. */
+static inline size_t dn_core_side_bytes(const dn_core_request_t *request)
+{
+    if (0 != (request->flags & DN_CORE_USE)) {
+        return sizeof(dn_core_use_t);
+    }
+    return 0 != (request->flags & DN_CORE_NEAR)
+               ? sizeof(uint64_t) + (size_t) request->blocks * sizeof(dn_core_near_t)
+               : (size_t) request->blocks * sizeof(dn_block_t);
+}
 
 /** @name An operation that this process started (dn_core_op.c) */
 /** @{ */
@@ -177,7 +200,7 @@ dn_ship_t *dn_core_ship(dn_peer_base_t *peer);
 typedef struct dn_core_side {
     dn_segment_t *segment;
     dn_sg_t sg; /**< describes `block`, or `use` */
-    dn_block_t block[DN_CORE_BLOCKS];
+    dn_block_t block[DN_CORE_NEAR_BLOCKS];
     dn_prog_use_t use;
     dn_ship_prog_t *prog; /**< the program of `use` */
     uint64_t base;        /**< offset in the segment that `sg` starts from, in bytes */

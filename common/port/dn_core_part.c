@@ -22,8 +22,7 @@ static dn_core_part_t dn_core_request_part(unsigned tag, const void *message, si
     }
     memcpy(&request, message, sizeof(request));
     const int program = 0 != (request.flags & DN_CORE_USE);
-    const size_t head =
-        sizeof(request) + (program ? sizeof(dn_core_use_t) : (size_t) request.blocks * sizeof(dn_block_t));
+    const size_t head = sizeof(request) + dn_core_side_bytes(&request);
     if (head > len) {
         return part;
     }

@@ -99,16 +99,39 @@ static void dn_core_reply(dn_port_t *port, dn_peer_base_t *peer, unsigned tag, c
     }
 }
 
+/** Copy blocks out of the short form. The message has them all. DN_ERR_PROTO: a block lies at no address. */
+static dn_status_t dn_core_read_near(dn_block_t *block, uint32_t blocks, const uint8_t *bytes)
+{
+    dn_core_near_t near[DN_CORE_NEAR_BLOCKS];
+    uint64_t base;
+
+    memcpy(&base, bytes, sizeof(base));
+    memcpy(near, bytes + sizeof(base), blocks * sizeof(near[0]));
+    if (UINT64_MAX - UINT16_MAX < base) {
+        return DN_ERR_PROTO;
+    }
+    for (uint32_t i = 0; i < blocks; i++) {
+        block[i] = (dn_block_t){.at = base + near[i].at, .len = near[i].len};
+    }
+    return DN_OK;
+}
+
 dn_status_t dn_core_read_blocks(dn_core_side_t *side, const dn_core_request_t *request, const uint8_t *bytes,
                                 size_t len)
 {
+    const int near = 0 != (request->flags & DN_CORE_NEAR);
+
     side->prog = NULL;
     side->base = side->total = side->at = 0;
-    side->len = request->blocks * sizeof(side->block[0]);
-    if (DN_CORE_BLOCKS < request->blocks || len < side->len) {
+    side->len = dn_core_side_bytes(request);
+    if ((near ? DN_CORE_NEAR_BLOCKS : DN_CORE_BLOCKS) < request->blocks || len < side->len) {
         return DN_ERR_PROTO;
     }
-    memcpy(side->block, bytes, side->len);
+    if (!near) {
+        memcpy(side->block, bytes, side->len);
+    } else if (DN_OK != dn_core_read_near(side->block, request->blocks, bytes)) {
+        return DN_ERR_PROTO;
+    }
     for (uint32_t i = 0; i < request->blocks; i++) {
         if (__builtin_add_overflow(side->total, side->block[i].len, &side->total)) {
             return DN_ERR_PROTO;
@@ -124,7 +147,7 @@ static dn_status_t dn_core_read_use(const dn_peer_base_t *src, dn_core_side_t *s
 {
     dn_core_use_t use;
 
-    if (sizeof(use) > len || NULL == src->core.ship) {
+    if (0 != (request->flags & DN_CORE_NEAR) || sizeof(use) > len || NULL == src->core.ship) {
         return DN_ERR_PROTO;
     }
     memcpy(&use, bytes, sizeof(use));

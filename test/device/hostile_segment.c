@@ -205,7 +205,8 @@ static void attack_programs(dn_world_t *world, uint64_t *random)
     const dn_core_request_t request = {.sid = key->sid,
                                        .sid_generation = key->generation,
                                        .blocks = (uint32_t) perhaps(random, slot),
-                                       .flags = DN_CORE_USE | (uint32_t) dn_test_below(random, 4),
+                                       .flags = (0 == dn_test_below(random, 4) ? DN_CORE_NEAR : DN_CORE_USE)
+                                                | (uint32_t) dn_test_below(random, 4),
                                        .off = perhaps(random, 8 * dn_test_below(random, 10))};
     scribble(message, sizeof(message), random);
     memcpy(message, &request, sizeof(request));

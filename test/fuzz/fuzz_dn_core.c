@@ -204,6 +204,38 @@ static void write_blocks(letters_t *letters)
                sizeof(head.request) + blocks * sizeof(dn_block_t), NULL, push && 1000 > total ? total : 0);
 }
 
+/** As write_blocks(), in the short form. */
+static void write_near(letters_t *letters)
+{
+    uint64_t *random = letters->random;
+    const unsigned push = 0 != dn_test_below(random, 2);
+    struct {
+        dn_core_request_t request;
+        uint64_t base;
+        dn_core_near_t near[DN_CORE_NEAR_BLOCKS + 1];
+    } head = {.request = {.sid = key.sid,
+                          .sid_generation = key.generation,
+                          .flags = DN_CORE_NEAR | (uint32_t) dn_test_below(random, 4),
+                          .off = perhaps(random, 8)},
+              .base = perhaps(random, dn_test_below(random, SEGMENT / 2))};
+    const uint32_t most = 0 == dn_test_below(random, 4) ? DN_CORE_NEAR_BLOCKS + 2 : 5;
+    const uint32_t blocks = (uint32_t) dn_test_below(random, most);
+    uint64_t total = 0;
+
+    for (uint32_t i = 0; i < blocks; i++) {
+        head.near[i] = (dn_core_near_t){(uint16_t) perhaps(random, dn_test_below(random, SEGMENT / 2 - 8)),
+                                        (uint16_t) perhaps(random, dn_test_below(random, 9))};
+        total += head.near[i].len;
+    }
+    head.request.blocks = (uint32_t) perhaps(random, blocks);
+    if (0 == dn_test_below(random, 16)) {
+        head.request.flags |= DN_CORE_USE;
+    }
+    write_down(letters, push ? DN_CORE_PUSH : DN_CORE_PULL, &head,
+               offsetof(__typeof__(head), near) + blocks * sizeof(dn_core_near_t), NULL,
+               push && 1200 > total ? total : 0);
+}
+
 /** Something of a fixed length: words that may mean anything, or an atomic operation. */
 static void write_words(letters_t *letters)
 {
@@ -222,8 +254,8 @@ static void write_words(letters_t *letters)
 
 size_t dn_fuzz_seed(uint64_t *random, uint8_t *data)
 {
-    static void (*const write[])(letters_t *) = {write_program, write_use,    write_use,
-                                                 write_use,     write_blocks, write_words};
+    static void (*const write[])(letters_t *) = {write_program, write_use,  write_use,  write_use,
+                                                 write_blocks,  write_near, write_words};
     letters_t letters = {.random = random, .data = data};
 
     if (NULL == port) {

@@ -12,7 +12,7 @@
 
 #include "dn_core_int.h"
 
-enum { ROOM = 64, OPS = 3 * DN_CORE_ASKED_MAX, BLOCKS = 2 * DN_CORE_ASKED_MAX * DN_CORE_BLOCKS };
+enum { ROOM = 64, OPS = 3 * DN_CORE_ASKED_MAX, BLOCKS = 2 * DN_CORE_ASKED_MAX * DN_CORE_NEAR_BLOCKS };
 
 typedef struct job {
     dn_comp_t comp;
@@ -149,7 +149,7 @@ static void answer_pull(unsigned n)
 {
     struct {
         dn_core_reply_t reply;
-        uint8_t data[DN_CORE_BLOCKS];
+        uint8_t data[DN_CORE_NEAR_BLOCKS];
     } message = {
         .reply = {
             .id = sent.id[n], .off = sent.request[n].off, .len = sent.request[n].blocks, .status = DN_OK}};
@@ -174,7 +174,7 @@ static void a_pull_of_many_requests_ends(void **state)
     const dn_xfer_t xfer = {.local = local, .key = &key, .remote_sg = &sg, .len = BLOCKS, .comp = &job.comp};
     assert_int_equal(dn_core_pull(self, &xfer), DN_INPROGRESS);
     assert_int_equal(sent.count, DN_CORE_ASKED_MAX);
-    for (unsigned n = 0; n < BLOCKS / DN_CORE_BLOCKS; n++) {
+    for (unsigned n = 0; n < BLOCKS / DN_CORE_NEAR_BLOCKS; n++) {
         assert_int_equal(job.times, 0);
         assert_true(n < sent.count);
         answer_pull(n);
@@ -183,7 +183,7 @@ static void a_pull_of_many_requests_ends(void **state)
     assert_int_equal(job.times, 1);
     assert_int_equal(job.status, DN_OK);
     for (unsigned i = 0; i < BLOCKS; i++) {
-        assert_int_equal(local[i], dn_test_byte(i / DN_CORE_BLOCKS, i % DN_CORE_BLOCKS));
+        assert_int_equal(local[i], dn_test_byte(i / DN_CORE_NEAR_BLOCKS, i % DN_CORE_NEAR_BLOCKS));
     }
     assert_int_equal(base->core.asked, 0);
 }
