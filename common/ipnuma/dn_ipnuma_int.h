@@ -396,6 +396,8 @@ int dn_ipnuma_socket_receive(dn_ipnuma_t *ipnuma);
 dn_ipnuma_pc_t *dn_ipnuma_pc_open(dn_ipnuma_t *ipnuma, const dn_ipnuma_where_t *where, uint32_t pid,
                                   const dn_pgid_t *pgid, const dn_auth_root_t *root);
 void dn_ipnuma_pc_free(dn_ipnuma_pc_t *pc);
+/** Ask the kernel how long the datagrams of the path may be by now. */
+void dn_ipnuma_pc_fit(dn_ipnuma_pc_t *pc);
 /** Add to the port's counters what the connection has counted since the last call. Called in each turn, and when the connection ends. */
 void dn_ipnuma_pc_count(dn_ipnuma_pc_t *pc);
 /** The connection with the process of this nonce, or with this token of this process; NULL: none. */

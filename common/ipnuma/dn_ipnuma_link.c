@@ -35,7 +35,7 @@ static void dn_ipnuma_body_free(dn_ipnuma_link_t *link, dn_ipnuma_body_t *body)
     *(NULL == link->spare ? &link->spare : &link->spare_last->next) = body;
     link->spare_last = body;
     link->spares++;
-    if (link->spares == link->bodies && DN_IPNUMA_SPARE < (uint64_t) link->bodies * link->piece) {
+    if (link->spares == link->bodies && DN_IPNUMA_SPARE < (uint64_t) link->bodies * link->room) {
         dn_ipnuma_slabs_free(link);
     }
 }
@@ -43,7 +43,7 @@ static void dn_ipnuma_body_free(dn_ipnuma_link_t *link, dn_ipnuma_body_t *body)
 /** Add bodies to the free ones. @return 0: no memory. */
 static int dn_ipnuma_slab_add(dn_ipnuma_link_t *link)
 {
-    const uint32_t size = DN_IPNUMA_AROUND + link->piece;
+    const uint32_t size = DN_IPNUMA_AROUND + link->room;
     const uint32_t row = DN_IPNUMA_ROW_BYTES / size;
     const uint32_t n = NULL == link->slabs || DN_IPNUMA_SLAB > row ? DN_IPNUMA_SLAB : row;
 
@@ -73,6 +73,8 @@ static dn_ipnuma_body_t *dn_ipnuma_body(dn_ipnuma_link_t *link)
     body->next = NULL;
     body->len = 0;
     body->flying = 0;
+    body->whole = 0;
+    body->part = 0;
     return body;
 }
 
@@ -88,6 +90,12 @@ static void dn_ipnuma_body_free_all(dn_ipnuma_body_t *body)
 
 /* Life */
 
+/** Bytes of TLPs in a datagram. */
+static uint32_t dn_ipnuma_link_bytes(uint32_t datagram)
+{
+    return (uint32_t) (datagram - DN_IPNUMA_AROUND) / 8 * 8;
+}
+
 int dn_ipnuma_link_open(dn_ipnuma_link_t *link, const dn_ipnuma_link_ops_t *ops,
                         const dn_ipnuma_link_terms_t *terms)
 {
@@ -102,7 +110,9 @@ int dn_ipnuma_link_open(dn_ipnuma_link_t *link, const dn_ipnuma_link_ops_t *ops,
                                .given = terms->given,
                                .told = terms->given,
                                .cipher = terms->cipher,
-                               .piece = (uint32_t) (terms->datagram - DN_IPNUMA_AROUND) / 8 * 8,
+                               .room = dn_ipnuma_link_bytes(terms->datagram),
+                               .fits = dn_ipnuma_link_bytes(terms->datagram),
+                               .piece = dn_ipnuma_link_bytes(terms->datagram),
                                .seen = {.floor = terms->first}};
     return dn_loss_open(&link->loss, terms->first, terms->window);
 }
@@ -128,12 +138,102 @@ void dn_ipnuma_link_key(dn_ipnuma_link_t *link, dn_auth_mode_t auth, const dn_au
     link->keyed = 1;
 }
 
+/** dn_loss_fate_fn_t */
+static void dn_ipnuma_link_fate(void *arg, void *load, int lost)
+{
+    dn_ipnuma_link_t *link = arg;
+    dn_ipnuma_body_t *body = load;
+
+    body->flying--;
+    if (lost && 0 == body->flying) {
+        dn_ipnuma_body_sort(&link->again, body);
+    } else if (!lost) {
+        if (0 != body->flying) {
+            dn_loss_forget(&link->loss, body);
+        }
+        dn_ipnuma_body_free(link, body);
+    }
+}
+
+/* A path that becomes narrower */
+
+/** Set how long new bodies are. */
+static void dn_ipnuma_link_measure(dn_ipnuma_link_t *link)
+{
+    const int hole = 0 != link->hole_at && DN_IPNUMA_PART_BYTES < link->fits;
+
+    link->piece = hole ? DN_IPNUMA_PART_BYTES : link->fits;
+}
+
+int dn_ipnuma_link_fit(dn_ipnuma_link_t *link, uint32_t datagram)
+{
+    const uint32_t bytes = dn_ipnuma_link_bytes(datagram);
+    const uint32_t before = link->piece;
+
+    link->fits = bytes < link->room ? bytes : link->room;
+    dn_ipnuma_link_measure(link);
+    return before != link->piece;
+}
+
+/** Cut the first body of a list into parts, which take its place. No packet on its way carries it. @return 0: no memory; nothing has
+ * changed. */
+static int dn_ipnuma_link_cut(dn_ipnuma_link_t *link, dn_ipnuma_body_t **at)
+{
+    dn_ipnuma_body_t *body = *at, *rest = body->next, *last = NULL;
+
+    for (uint32_t part = dn_ipnuma_parts(body->len) - 1; 0 != part; part--) {
+        dn_ipnuma_body_t *one = dn_ipnuma_body(link);
+        if (NULL == one) {
+            while (rest != body->next) {
+                one = rest;
+                rest = one->next;
+                dn_ipnuma_body_free(link, one);
+            }
+            return 0;
+        }
+        one->offset = body->offset;
+        one->len = dn_ipnuma_part_len(body->len, part);
+        one->whole = body->len;
+        one->part = part;
+        memcpy(one->tlps, body->tlps + part * DN_IPNUMA_PART_BYTES, one->len);
+        last = NULL == last ? one : last;
+        one->next = rest;
+        rest = one;
+    }
+    body->whole = body->len;
+    body->len = DN_IPNUMA_PART_BYTES;
+    body->next = rest;
+    link->last = body == link->last ? last : link->last;
+    return 1;
+}
+
+/** If long packets go nowhere, send short ones from now on, and after a long time long ones again. */
+static void dn_ipnuma_link_look(dn_ipnuma_link_t *link, uint64_t now)
+{
+    if (dn_loss_in_hole(&link->loss)) {
+        link->hole_at = now;
+        dn_ipnuma_link_measure(link);
+        dn_loss_leave_hole(&link->loss, dn_ipnuma_link_fate, link);
+    } else if (0 != link->hole_at && now - link->hole_at > DN_IPNUMA_RAISE_NS) {
+        link->hole_at = 0;
+        dn_ipnuma_link_measure(link);
+    }
+}
+
 /* Sending */
 
 /** Bytes of TLPs that still fit into the last body that waits. */
 static uint32_t dn_ipnuma_link_left(const dn_ipnuma_link_t *link)
 {
-    return NULL == link->waits ? 0 : link->piece - link->last->len;
+    const int none = NULL == link->waits || 0 != link->last->whole || link->piece < link->last->len;
+
+    return none ? 0 : link->piece - link->last->len;
+}
+
+/** The offset behind a body's piece. */
+static uint64_t dn_ipnuma_link_behind_body(const dn_ipnuma_body_t *body)
+{
+    return body->offset + (0 == body->whole ? body->len : body->whole);
 }
 
 uint32_t dn_ipnuma_link_room(const dn_ipnuma_link_t *link, uint64_t address, uint64_t want)
@@ -235,13 +335,16 @@ static struct iovec dn_ipnuma_link_make(const dn_ipnuma_link_t *link, uint8_t *w
     const size_t gap_bytes = (NULL == body ? gaps : most) * sizeof(gap[0]);
     uint8_t *bytes = NULL == body ? word : body->tlps - DN_IPNUMA_AHEAD;
     const uint64_t delay_us = 0 == gaps ? 0 : (now - link->seen_at) / 1000;
+    const int part = NULL != body && 0 != body->whole;
 
-    const dn_ipnuma_head_t head = {.token = link->token,
-                                   .number = number,
-                                   .kind = DN_IPNUMA_PACKET,
-                                   .ranges = (uint8_t) gaps,
-                                   .flags = (uint8_t) (flags | (NULL == body ? 0 : DN_IPNUMA_CARRIES)),
-                                   .delay_us = UINT32_MAX < delay_us ? UINT32_MAX : (uint32_t) delay_us};
+    const dn_ipnuma_head_t head = {
+        .token = link->token,
+        .number = number,
+        .kind = DN_IPNUMA_PACKET,
+        .ranges = (uint8_t) gaps,
+        .flags = (uint8_t) (flags | (NULL == body ? 0 : DN_IPNUMA_CARRIES) | (part ? DN_IPNUMA_PART : 0)),
+        .part = (uint8_t) (part ? body->part : 0),
+        .delay_us = UINT32_MAX < delay_us ? UINT32_MAX : (uint32_t) delay_us};
     const dn_ipnuma_ack_t ack = {
         .largest = 0 == gaps ? 0 : link->seen.range[0].last, .applied = link->next, .credit = link->given};
     size_t len = sizeof(head) + sizeof(ack) + gap_bytes;
@@ -249,7 +352,8 @@ static struct iovec dn_ipnuma_link_make(const dn_ipnuma_link_t *link, uint8_t *w
     memcpy(bytes + sizeof(head), &ack, sizeof(ack));
     memcpy(bytes + sizeof(head) + sizeof(ack), gap, gap_bytes);
     if (NULL != body) {
-        const dn_ipnuma_piece_t piece = {.offset = body->offset, .len = body->len, .magic = DN_IPNUMA_MAGIC};
+        const dn_ipnuma_piece_t piece = {
+            .offset = body->offset, .len = part ? body->whole : body->len, .magic = DN_IPNUMA_MAGIC};
         const uint64_t code = DN_IPNUMA_END;
         memcpy(bytes + len, &piece, sizeof(piece));
         memcpy(body->tlps + body->len, &code, sizeof(code));
@@ -322,7 +426,7 @@ void dn_ipnuma_link_word(dn_ipnuma_link_t *link, unsigned flags, uint64_t now)
 /** Free lost bodies that came after all: they are not sent again. */
 static void dn_ipnuma_link_drop_come(dn_ipnuma_link_t *link)
 {
-    while (NULL != link->again && link->again->offset + link->again->len <= link->applied) {
+    while (NULL != link->again && dn_ipnuma_link_behind_body(link->again) <= link->applied) {
         dn_ipnuma_body_t *body = link->again;
         link->again = body->next;
         dn_ipnuma_body_free(link, body);
@@ -347,7 +451,7 @@ static uint32_t dn_ipnuma_link_row(const dn_ipnuma_link_t *link, dn_ipnuma_body_
         }
         size += DN_IPNUMA_AROUND + body->len;
         if (!dn_loss_has_room(&link->loss, n + 1, size)
-            || (!again && body->offset + body->len - link->applied > link->window)) {
+            || (!again && dn_ipnuma_link_behind_body(body) - link->applied > link->window)) {
             break;
         }
         packet[n] = dn_ipnuma_link_make(link, NULL, body, size - DN_IPNUMA_AROUND - body->len, 0,
@@ -370,6 +474,10 @@ void dn_ipnuma_link_send(dn_ipnuma_link_t *link, uint64_t now)
         dn_ipnuma_link_drop_come(link);
         const int again = NULL != link->again;
         dn_ipnuma_body_t **at = again ? &link->again : &link->waits;
+        if (NULL != *at && link->piece < (*at)->len && !dn_ipnuma_link_cut(link, at)) {
+            link->refused_at = now;
+            break;
+        }
         n = dn_ipnuma_link_row(link, *at, packet, now);
         sent = 0 == n ? 0 : dn_ipnuma_link_emit(link, packet, n, 1);
         for (uint32_t i = 0; i < sent; i++) {
@@ -390,23 +498,6 @@ void dn_ipnuma_link_send(dn_ipnuma_link_t *link, uint64_t now)
     link->paced = room && !due && more;
 }
 
-/** dn_loss_fate_fn_t */
-static void dn_ipnuma_link_fate(void *arg, void *load, int lost)
-{
-    dn_ipnuma_link_t *link = arg;
-    dn_ipnuma_body_t *body = load;
-
-    body->flying--;
-    if (lost && 0 == body->flying) {
-        (void) dn_ipnuma_body_sort(&link->again, body);
-    } else if (!lost) {
-        if (0 != body->flying) {
-            dn_loss_forget(&link->loss, body);
-        }
-        dn_ipnuma_body_free(link, body);
-    }
-}
-
 int dn_ipnuma_link_settle(dn_ipnuma_link_t *link, const dn_ipnuma_ack_t *ack, const dn_loss_range_t *range,
                           uint32_t ranges, uint64_t delay_ns, uint64_t now)
 {
@@ -420,7 +511,8 @@ int dn_ipnuma_link_settle(dn_ipnuma_link_t *link, const dn_ipnuma_ack_t *ack, co
 }
 
 /** Send a probe, since no acknowledgement has come for a probe time-out: the oldest body that is lost, or else the oldest that is on its
- * way. Without such a body, send a packet without a piece. */
+ * way. Without such a body, send a packet without a piece. From the second time-out on send one behind a long packet, too: it comes
+ * where only long packets are lost. */
 static void dn_ipnuma_link_probe(dn_ipnuma_link_t *link, uint64_t now)
 {
     dn_ipnuma_body_t *oldest = link->again;
@@ -442,6 +534,9 @@ static void dn_ipnuma_link_probe(dn_ipnuma_link_t *link, uint64_t now)
     dn_ipnuma_link_fly(link, oldest, now);
     link->counts.resent++;
     link->again = lost ? oldest->next : link->again;
+    if (1 < link->loss.probes && DN_IPNUMA_PART_BYTES < oldest->len) {
+        dn_ipnuma_link_word(link, DN_IPNUMA_ASKS, now);
+    }
 }
 
 uint64_t dn_ipnuma_link_timer(const dn_ipnuma_link_t *link)
@@ -463,6 +558,7 @@ void dn_ipnuma_link_tick(dn_ipnuma_link_t *link, uint64_t now)
     if (now >= dn_loss_timer(&link->loss) && dn_loss_expire(&link->loss, now, dn_ipnuma_link_fate, link)) {
         dn_ipnuma_link_probe(link, now);
     }
+    dn_ipnuma_link_look(link, now);
     dn_ipnuma_link_try_early(link, now);
     dn_ipnuma_link_send(link, now);
     if (0 != link->owed && (now >= link->owed_at + DN_IPNUMA_ACK_NS || link->urgent)) {

@@ -10,7 +10,8 @@
  *                    ^                     |
  *                    +------ lost ---------+
  *
- * A body is the part of the stream that one datagram carries. It stays as it is when it is sent again. Three bounds hold a sender back:
+ * A body is the part of the stream that one datagram carries. It stays as it is when it is sent again, unless the path has become too
+ * narrow for it: then it is cut into parts that every path takes, each a body of its own. Three bounds hold a sender back:
  * the congestion window with the pacer (dn_ipnuma_bbr.h); how far ahead of its work the receiver takes pieces; and, for messages only,
  * the credit that their receiver gives. So writes, reads and answers never wait for the receiver's program.
  *
@@ -40,14 +41,17 @@ typedef struct dn_ipnuma_link_ops {
     int (*take)(dn_ipnuma_link_t *link, const dn_tlp_t *tlp);
 } dn_ipnuma_link_ops_t;
 
-/** A piece of a stream. */
+/** A piece of a stream, or a part of one. */
 typedef struct dn_ipnuma_body {
     struct dn_ipnuma_body *next;
     /** aligned to 8; in a body to be sent, DN_IPNUMA_AHEAD bytes lie before the TLPs, and the end code behind them */
     uint8_t *tlps;
-    uint64_t offset;
+    uint64_t offset; /**< of the piece */
     uint32_t len;
-    uint32_t flying; /**< packets on their way that carry it */
+    uint32_t flying;  /**< packets on their way that carry it */
+    uint32_t whole;   /**< to be sent: bytes of the piece of which this is a part; 0: this is a piece */
+    uint32_t part;    /**< which part */
+    uint32_t missing; /**< early: bits of the parts that have not come */
 } dn_ipnuma_body_t;
 
 /** Memory of bodies to be sent. Their datagrams lie side by side: a row of full bodies is one piece of memory. */
@@ -81,11 +85,14 @@ struct dn_ipnuma_link {
 
     /** The stream to the other side. */
     dn_loss_t loss;
-    uint64_t first;                 /**< offset at which streams begin */
-    uint64_t end;                   /**< offset behind the last byte appended */
-    uint64_t applied;               /**< offset up to which the other side has done the TLPs */
-    uint64_t window;                /**< bytes that the other side takes ahead of `applied` */
-    uint32_t piece;                 /**< bytes of TLPs in a body */
+    uint64_t first;   /**< offset at which streams begin */
+    uint64_t end;     /**< offset behind the last byte appended */
+    uint64_t applied; /**< offset up to which the other side has done the TLPs */
+    uint64_t window;  /**< bytes that the other side takes ahead of `applied` */
+    uint32_t room;    /**< bytes of TLPs for which a body has memory */
+    uint32_t fits; /**< bytes of TLPs that the path takes in a datagram, as the kernel says, at most `room` */
+    uint32_t piece;   /**< bytes of TLPs in a new body: `fits`, or DN_IPNUMA_PART_BYTES in a black hole */
+    uint64_t hole_at; /**< when a black hole was found; 0: there is none */
     dn_ipnuma_body_t *waits, *last; /**< not sent yet; the last may have room */
     uint8_t *newest_at;      /**< the TLP that was appended last: in `last` while `waits` is not NULL */
     dn_tlp_t newest;         /**< what it says */
@@ -143,6 +150,13 @@ void dn_ipnuma_link_close(dn_ipnuma_link_t *link);
 void dn_ipnuma_link_key(dn_ipnuma_link_t *link, dn_auth_mode_t auth, const dn_auth_pair_t *pair,
                         dn_auth_role_t role, uint64_t token, uint64_t now);
 
+/** After this time a path on which a black hole was found may be as wide again as the kernel says: PMTU_RAISE_TIMER of RFC 8899. */
+#define DN_IPNUMA_RAISE_NS UINT64_C(600000000000)
+
+/** The kernel says that the path takes datagrams of @p datagram bytes, DN_IPNUMA_DATAGRAM_LEAST or more. What is longer is cut when it is
+ * sent. @return 1: these are other bytes than before. */
+int dn_ipnuma_link_fit(dn_ipnuma_link_t *link, uint32_t datagram);
+
 /** Bytes of data that the next TLP may have, at most @p want and at least 1, so that it fits into its body. @param[in] address  Of the
  * TLP; 0: it has no address. */
 uint32_t dn_ipnuma_link_room(const dn_ipnuma_link_t *link, uint64_t address, uint64_t want);
@@ -185,18 +199,15 @@ void dn_ipnuma_link_tick(dn_ipnuma_link_t *link, uint64_t now);
 
 /** @name Between dn_ipnuma_link.c, which sends, and dn_ipnuma_link_in.c, which receives */
 /** @{ */
-/** Put a body where its offset belongs. @return 0: there is one of that offset. */
-static inline int dn_ipnuma_body_sort(dn_ipnuma_body_t **at, dn_ipnuma_body_t *body)
+/** Put a body where its offset belongs, and among the parts of a piece. There is no such body yet. */
+static inline void dn_ipnuma_body_sort(dn_ipnuma_body_t **at, dn_ipnuma_body_t *body)
 {
-    while (NULL != *at && (*at)->offset < body->offset) {
+    while (NULL != *at
+           && ((*at)->offset < body->offset || ((*at)->offset == body->offset && (*at)->part < body->part))) {
         at = &(*at)->next;
-    }
-    if (NULL != *at && (*at)->offset == body->offset) {
-        return 0;
     }
     body->next = *at;
     *at = body;
-    return 1;
 }
 
 /** Time after which an early piece for which there was no memory is tried again. */

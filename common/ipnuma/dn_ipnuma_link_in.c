@@ -58,6 +58,9 @@ static void dn_ipnuma_link_take_early(dn_ipnuma_link_t *link, uint64_t now)
     while (NULL != link->early && link->early->offset <= link->next && NULL == link->broken) {
         dn_ipnuma_body_t *body = link->early;
         const uint64_t done = link->next - body->offset;
+        if (done < body->len && 0 != body->missing) {
+            return;
+        }
         if (done < body->len && !dn_ipnuma_link_take(link, body->tlps, body->len, (uint32_t) done)) {
             link->starved_at = now;
             return;
@@ -82,31 +85,58 @@ void dn_ipnuma_link_try_early(dn_ipnuma_link_t *link, uint64_t now)
     }
 }
 
-/** Keep a piece that has overtaken others. @return 0: there is no memory for it. */
-static int dn_ipnuma_link_keep(dn_ipnuma_link_t *link, const dn_ipnuma_piece_t *piece, const uint8_t *bytes)
+/** The early piece of an offset; where there is none, a new one of which all is missing. @return NULL: there is no memory for it. */
+static dn_ipnuma_body_t *dn_ipnuma_link_early(dn_ipnuma_link_t *link, const dn_ipnuma_piece_t *piece)
 {
+    dn_ipnuma_body_t *body = link->early;
+
+    while (NULL != body && body->offset < piece->offset) {
+        body = body->next;
+    }
+    if (NULL != body && body->offset == piece->offset) {
+        return body;
+    }
     /* The memory is no longer than the piece: the sender decides how many pieces come early. */
-    dn_ipnuma_body_t *body = 2 * DN_LOSS_FLYING <= link->earlies ? NULL : malloc(sizeof(*body) + piece->len);
+    body = 2 * DN_LOSS_FLYING <= link->earlies ? NULL : malloc(sizeof(*body) + piece->len);
+    if (NULL == body) {
+        return NULL;
+    }
+    *body = (dn_ipnuma_body_t){.offset = piece->offset,
+                               .len = piece->len,
+                               .tlps = (uint8_t *) (body + 1),
+                               .missing = (1u << dn_ipnuma_parts(piece->len)) - 1};
+    dn_ipnuma_body_sort(&link->early, body);
+    link->earlies++;
+    return body;
+}
+
+/** Keep a piece that has overtaken others, or a part of a piece. @param[in] part  -1: all of it. @return 0: there is no memory for it. */
+static int dn_ipnuma_link_keep(dn_ipnuma_link_t *link, const dn_ipnuma_piece_t *piece, int part,
+                               const uint8_t *bytes)
+{
+    dn_ipnuma_body_t *body = dn_ipnuma_link_early(link, piece);
+    const uint32_t bits = 0 > part ? UINT32_MAX : 1u << part;
 
     if (NULL == body) {
         return 0;
     }
-    body->offset = piece->offset;
-    body->len = piece->len;
-    body->tlps = (uint8_t *) (body + 1);
-    memcpy(body->tlps, bytes, piece->len);
-    if (dn_ipnuma_body_sort(&link->early, body)) {
-        link->earlies++;
-    } else {
+    if (body->len != piece->len) {
+        link->broken = "two pieces of one offset";
+    } else if (0 == (body->missing & bits)) {
         link->counts.doubled++;
-        free(body);
+    } else if (0 > part) {
+        memcpy(body->tlps, bytes, piece->len);
+    } else {
+        memcpy(body->tlps + (uint32_t) part * DN_IPNUMA_PART_BYTES, bytes,
+               dn_ipnuma_part_len(piece->len, (uint32_t) part));
     }
+    body->missing &= ~bits;
     return 1;
 }
 
-/** Handle a piece. @return 0: there is no memory for all of the piece, so it counts as lost. */
-static int dn_ipnuma_link_piece(dn_ipnuma_link_t *link, const dn_ipnuma_piece_t *piece, const uint8_t *bytes,
-                                uint64_t now)
+/** Handle a piece, or a part of it. @param[in] part  -1: all of it. @return 0: there is no memory for all that came, so it counts as lost. */
+static int dn_ipnuma_link_piece(dn_ipnuma_link_t *link, const dn_ipnuma_piece_t *piece, int part,
+                                const uint8_t *bytes, uint64_t now)
 {
     if (piece->offset + piece->len <= link->next) {
         link->counts.doubled++;
@@ -119,7 +149,14 @@ static int dn_ipnuma_link_piece(dn_ipnuma_link_t *link, const dn_ipnuma_piece_t 
     }
     if (piece->offset > link->next) {
         link->urgent = 1;
-        return dn_ipnuma_link_keep(link, piece, bytes);
+        return dn_ipnuma_link_keep(link, piece, part, bytes);
+    }
+    if (0 <= part) {
+        if (!dn_ipnuma_link_keep(link, piece, part, bytes)) {
+            return 0;
+        }
+        dn_ipnuma_link_take_early(link, now);
+        return 1;
     }
     /* If the piece came before, and there was no memory for all of it, its first TLPs are done already. */
     const uint32_t done = (uint32_t) (link->next - piece->offset);
@@ -196,16 +233,18 @@ int dn_ipnuma_link_receive(dn_ipnuma_link_t *link, uint8_t *bytes, size_t len, u
     }
     const int carries = 0 != (head.flags & DN_IPNUMA_CARRIES);
     const int encrypted = DN_AUTH_ENCRYPTED == link->auth;
+    const int part = carries && 0 != (head.flags & DN_IPNUMA_PART) ? head.part : -1;
     const size_t ahead =
         carries ? DN_IPNUMA_AHEAD
                 : sizeof(head) + sizeof(dn_ipnuma_ack_t) + (size_t) head.ranges * sizeof(dn_ipnuma_gap_t);
     int good = head.ranges <= (carries ? DN_IPNUMA_GAPS_AHEAD : DN_IPNUMA_GAPS) && ahead <= len;
     if (good && carries) {
         memcpy(&piece, bytes + ahead - sizeof(piece), sizeof(piece));
-        good = DN_IPNUMA_MAGIC == piece.magic && 0 != piece.len && 0 == piece.len % DN_TLP_DW
-               && len - ahead == (uint64_t) piece.len + sizeof(code);
+        const uint64_t here = 0 > part ? piece.len : dn_ipnuma_part_len(piece.len, (uint32_t) part);
+        good = DN_IPNUMA_MAGIC == piece.magic && 0 != here && 0 == piece.len % DN_TLP_DW
+               && DN_IPNUMA_DATAGRAM - DN_IPNUMA_AROUND >= piece.len && len - ahead == here + sizeof(code);
         if (good) {
-            memcpy(&code, bytes + ahead + piece.len, sizeof(code));
+            memcpy(&code, bytes + ahead + here, sizeof(code));
             good = encrypted || DN_IPNUMA_END == code;
         }
     } else if (good) {
@@ -226,7 +265,7 @@ int dn_ipnuma_link_receive(dn_ipnuma_link_t *link, uint8_t *bytes, size_t len, u
         return 0;
     }
     link->parted |= 0 != (head.flags & DN_IPNUMA_GONE);
-    if (carries && !dn_ipnuma_link_piece(link, &piece, bytes + ahead, now)) {
+    if (carries && !dn_ipnuma_link_piece(link, &piece, part, bytes + ahead, now)) {
         /* Only a packet that was taken is acknowledged. */
         link->counts.dropped++;
         return 1;

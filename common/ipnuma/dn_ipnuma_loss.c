@@ -114,11 +114,35 @@ void dn_loss_sent(dn_loss_t *loss, uint64_t now, void *load, size_t size)
     loss->sent_at = now;
 }
 
+static int dn_loss_is_long(const dn_loss_packet_t *packet)
+{
+    return DN_LOSS_BASE + DN_LOSS_OVERHEAD < packet->size;
+}
+
+/** Note what a packet's fate says of a black hole. */
+static void dn_loss_note(dn_loss_hole_t *hole, const dn_loss_packet_t *packet, int lost)
+{
+    if (!lost && 0 != hole->size && packet->size >= hole->size) {
+        *hole = (dn_loss_hole_t){.from = packet->number > hole->from ? packet->number : hole->from};
+    } else if (!lost) {
+        hole->came = packet->number > hole->came ? packet->number : hole->came;
+    } else if (dn_loss_is_long(packet) && packet->number > hole->from) {
+        hole->size = 0 == hole->size || packet->size < hole->size ? packet->size : hole->size;
+        hole->lost = 0 == hole->lost || packet->number < hole->lost ? packet->number : hole->lost;
+    }
+    if (0 != hole->lost && hole->came > hole->lost) {
+        hole->turns += DN_LOSS_HOLE > hole->turns;
+        hole->from = hole->came;
+        hole->lost = 0;
+    }
+}
+
 static void dn_loss_settle(dn_loss_t *loss, dn_loss_packet_t *packet, int lost, dn_loss_fate_fn_t fate,
                            void *arg)
 {
     void *load = packet->load;
 
+    dn_loss_note(&loss->hole, packet, lost);
     packet->settled = lost ? DN_LOSS_LOST : DN_LOSS_ACKED;
     packet->load = NULL;
     loss->flying -= packet->size;
@@ -274,6 +298,18 @@ int dn_loss_expire(dn_loss_t *loss, uint64_t now, dn_loss_fate_fn_t fate, void *
         dn_loss_drop_settled(loss);
     }
     return 1;
+}
+
+void dn_loss_leave_hole(dn_loss_t *loss, dn_loss_fate_fn_t fate, void *arg)
+{
+    for (uint32_t i = 0; i < loss->count; i++) {
+        dn_loss_packet_t *packet = dn_loss_at(loss, i);
+        if (!packet->settled && dn_loss_is_long(packet)) {
+            dn_loss_settle(loss, packet, 1, fate, arg);
+        }
+    }
+    dn_loss_drop_settled(loss);
+    loss->hole = (dn_loss_hole_t){.from = loss->next - 1};
 }
 
 void dn_loss_forget(dn_loss_t *loss, const void *load)

@@ -13,6 +13,10 @@
  *
  * Where the RFC leaves a value to the network, the value is for one machine room: see the constants.
  *
+ * A path may become narrower than the packets that go over it, and drop the long ones without a word: a black hole (RFC 8899, section
+ * 4.3). It shows where a long packet is lost and a shorter one, sent later, comes, DN_LOSS_HOLE times in turn, and no packet as long as
+ * those lost comes meanwhile. A network that is away loses all, and one that is crowded brings some of the long ones.
+ *
  * Time is the caller's, in nanoseconds, so that tests have their own. Threads: the caller's lock. Pinned by
  * test/unit/dn_ipnuma_loss_follows_the_rfc.c.
  */
@@ -33,6 +37,11 @@
 #define DN_LOSS_PROBE_MOST_NS UINT64_C(100000000) /**< longest time-out */
 /** Bytes that a kernel needs for a short datagram beside its data: the window also bounds the use of its receive buffer. */
 #define DN_LOSS_OVERHEAD 768u
+
+/** A path takes packets of so many bytes: BASE_PLPMTU of RFC 8899, as RFC 9000 has it. */
+#define DN_LOSS_BASE 1200u
+/** A path that drops one packet in ten at random looks like a black hole so often by chance: once in 10^8 packets. */
+#define DN_LOSS_HOLE 8u
 
 /** Numbers from first to last. */
 typedef struct dn_loss_range {
@@ -73,6 +82,15 @@ typedef struct dn_loss_packet {
     dn_bbr_stamp_t stamp;
 } dn_loss_packet_t;
 
+/** What tells a black hole. */
+typedef struct dn_loss_hole {
+    uint64_t from; /**< larger numbers count */
+    uint64_t lost; /**< the smallest of a long packet that is lost; 0: none is lost */
+    uint64_t came; /**< the largest of a shorter packet that came */
+    uint32_t size; /**< of the shortest that was lost; 0: none is lost */
+    uint32_t turns;
+} dn_loss_hole_t;
+
 /** Most packets on their way. */
 #define DN_LOSS_FLYING 512u
 
@@ -87,6 +105,7 @@ typedef struct dn_loss {
     uint32_t probes;  /**< probes since the last acknowledgement: pto_count */
     uint64_t srtt_ns, rttvar_ns, latest_ns;
     uint64_t flying; /**< bytes */
+    dn_loss_hole_t hole;
     dn_bbr_t bbr;
 } dn_loss_t;
 
@@ -134,6 +153,16 @@ uint64_t dn_loss_timer(const dn_loss_t *loss);
 
 /** If that time has come, do its work. @return 1: the caller has to send a probe, even if the window has no room. */
 int dn_loss_expire(dn_loss_t *loss, uint64_t now, dn_loss_fate_fn_t fate, void *arg);
+
+/** Does the path drop all packets of more than DN_LOSS_BASE bytes that are as long as those lost? */
+static inline int dn_loss_in_hole(const dn_loss_t *loss)
+{
+    return DN_LOSS_HOLE <= loss->hole.turns;
+}
+
+/** The packets of more than DN_LOSS_BASE bytes go nowhere: they are lost. That says nothing of congestion. What told a black hole is
+ * forgotten. */
+void dn_loss_leave_hole(dn_loss_t *loss, dn_loss_fate_fn_t fate, void *arg);
 
 /** Do not tell the fate of packets that carry @p load any more. */
 void dn_loss_forget(dn_loss_t *loss, const void *load);

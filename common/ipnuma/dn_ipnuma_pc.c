@@ -165,6 +165,14 @@ err_disconnect:
     return NULL;
 }
 
+void dn_ipnuma_pc_fit(dn_ipnuma_pc_t *pc)
+{
+    if (dn_ipnuma_link_fit(&pc->link, dn_ipnuma_socket_mtu(&pc->where, pc->fd))) {
+        /* The kernel may send rows of datagrams that are as long as that. */
+        pc->one_by_one = 0;
+    }
+}
+
 void dn_ipnuma_pc_count(dn_ipnuma_pc_t *pc)
 {
     const dn_ipnuma_link_counts_t *now = &pc->link.counts;

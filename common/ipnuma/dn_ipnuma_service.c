@@ -340,6 +340,8 @@ static void dn_ipnuma_look(dn_ipnuma_t *ipnuma, uint64_t now)
     for (dn_ipnuma_pc_t *pc = ipnuma->pcs; NULL != pc; pc = pc->next) {
         if (pc->silent) {
             dn_ipnuma_kill(pc, DN_PEER_SUSPECT);
+        } else if (0 <= pc->fd) {
+            dn_ipnuma_pc_fit(pc);
         }
     }
 }

@@ -354,6 +354,7 @@ uint32_t dn_ipnuma_socket_send_row(dn_ipnuma_pc_t *pc, const struct iovec *datag
         }
         pc->one_by_one = 1;
         sent = 0;
+        dn_ipnuma_pc_fit(pc);
     }
     while (sent < n
            && dn_ipnuma_socket_send(pc->ipnuma, &pc->where, pc->fd, datagram[sent].iov_base,

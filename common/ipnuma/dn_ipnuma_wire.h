@@ -13,7 +13,7 @@
  *   PROOF      dn_ipnuma_proof_t
  *
  * The TLPs of a sender are one stream, in the order in which the receiver does them. A piece of the stream says at which offset it
- * begins. Magic code and end code frame the TLPs as in the thesis, but they frame many TLPs at once. A short write leaves out what the TLP
+ * begins. A piece that is longer than the path takes by now goes in parts, which the receiver puts together. Magic code and end code frame the TLPs as in the thesis, but they frame many TLPs at once. A short write leaves out what the TLP
  * before it in the same datagram says (dn_ipnuma_tlp.h). No TLP is decoded by what another datagram says.
  *
  * Every datagram has a proof of its sender, which is checked before anything else (dn_auth.h). A PACKET has head.proof, by the
@@ -58,6 +58,7 @@ enum {
     DN_IPNUMA_CARRIES = 1, /**< a piece of the stream */
     DN_IPNUMA_ASKS = 2,    /**< wants to be acknowledged at once */
     DN_IPNUMA_GONE = 4,    /**< its sender has given up the receiver */
+    DN_IPNUMA_PART = 8,    /**< with DN_IPNUMA_CARRIES: head.part of the piece, in the place of the piece */
 };
 
 typedef struct dn_ipnuma_head {
@@ -67,7 +68,7 @@ typedef struct dn_ipnuma_head {
     uint8_t kind;
     uint8_t ranges;
     uint8_t flags;
-    uint8_t pad;
+    uint8_t part;      /**< with DN_IPNUMA_PART: which part, from 0 on */
     uint32_t delay_us; /**< since packet `largest` came */
 } dn_ipnuma_head_t;
 
@@ -85,7 +86,8 @@ typedef struct dn_ipnuma_gap {
 
 typedef struct dn_ipnuma_piece {
     uint64_t offset; /**< of its first byte in the stream */
-    uint32_t len;    /**< bytes of TLPs, a multiple of 4; DN_IPNUMA_END follows them */
+    uint32_t
+        len; /**< bytes of TLPs, a multiple of 4, also where only a part of them is here; DN_IPNUMA_END follows them */
     uint32_t magic;
 } dn_ipnuma_piece_t;
 
@@ -102,6 +104,27 @@ _Static_assert(sizeof(dn_ipnuma_head_t) == 32 && sizeof(dn_ipnuma_ack_t) == 24 &
      + sizeof(dn_ipnuma_piece_t))
 /** All bytes of a packet with a piece that are not TLPs. */
 #define DN_IPNUMA_AROUND (DN_IPNUMA_AHEAD + sizeof(uint64_t))
+
+/** Bytes of each part of a piece, but the last, which may be shorter: every path takes them. */
+#define DN_IPNUMA_PART_BYTES ((uint32_t) (DN_IPNUMA_DATAGRAM_LEAST - DN_IPNUMA_AROUND) / 8 * 8)
+/** Most parts of a piece. */
+#define DN_IPNUMA_PARTS \
+    ((DN_IPNUMA_DATAGRAM - DN_IPNUMA_AROUND + DN_IPNUMA_PART_BYTES - 1) / DN_IPNUMA_PART_BYTES)
+_Static_assert(DN_IPNUMA_PARTS < 32, "a word has a bit for each part");
+
+/** Parts of a piece of @p len bytes. */
+static inline uint32_t dn_ipnuma_parts(uint32_t len)
+{
+    return (len + DN_IPNUMA_PART_BYTES - 1) / DN_IPNUMA_PART_BYTES;
+}
+
+/** Bytes of a part of a piece of @p len bytes; 0: there is no such part. */
+static inline uint32_t dn_ipnuma_part_len(uint32_t len, uint32_t part)
+{
+    const uint32_t parts = dn_ipnuma_parts(len);
+
+    return part >= parts ? 0 : part + 1 < parts ? DN_IPNUMA_PART_BYTES : len - part * DN_IPNUMA_PART_BYTES;
+}
 
 /** How to reach a process: this device's part of an address. */
 typedef struct dn_ipnuma_where {

@@ -19,7 +19,9 @@
 #include "dn_port.h"
 #include "ipnuma/dn_ipnuma_int.h"
 
-enum { INPUTS = 64, HEAD = 3, TURNS = 50, SETTLE = 2000000, SHARED = 256 };
+enum { INPUTS = 64, HEAD = 3, TURNS = 50, SETTLE = 2000000, SHARED = 256, DATAGRAM = 1400 };
+/** Bytes of the last part of a piece that comes in two. */
+enum { LAST_PART = 200 };
 
 /** The port that is tried, and the one that it takes the datagrams for. */
 static dn_port_t *port, *other;
@@ -151,7 +153,9 @@ static void make_packet(dn_ipnuma_pc_t *pc, uint8_t *bytes, size_t len)
         const uint64_t end = DN_IPNUMA_END;
         piece->offset += link->next;
         piece->magic ^= DN_IPNUMA_MAGIC;
-        piece->len += (uint32_t) (len - ahead - sizeof(*piece) - sizeof(end));
+        piece->len += 0 != (head->flags & DN_IPNUMA_PART)
+                          ? DN_IPNUMA_PART_BYTES + LAST_PART
+                          : (uint32_t) (len - ahead - sizeof(*piece) - sizeof(end));
         memcpy(bytes + len - sizeof(end), &end, sizeof(end));
         /* A first TLP on memory goes to the segment, or just beside it. */
         uint8_t *tlp = (uint8_t *) (piece + 1);
@@ -281,7 +285,7 @@ static size_t write_datagram(uint64_t *random, uint8_t *to)
 {
     static const uint8_t kinds[] = {DN_IPNUMA_PACKET, DN_IPNUMA_PACKET,    DN_IPNUMA_PACKET, DN_IPNUMA_PACKET,
                                     DN_IPNUMA_HELLO,  DN_IPNUMA_CHALLENGE, DN_IPNUMA_PROOF,  5};
-    _Alignas(8) uint8_t bytes[1024] = {0};
+    _Alignas(8) uint8_t bytes[DATAGRAM] = {0};
     dn_ipnuma_head_t *head = (dn_ipnuma_head_t *) (void *) bytes;
     size_t n = sizeof(*head);
 
@@ -304,7 +308,13 @@ static size_t write_datagram(uint64_t *random, uint8_t *to)
                                        0 == dn_test_below(random, 8) ? dn_test_below(random, 200) * 4 : 0};
         memcpy(bytes + n, &piece, sizeof(piece));
         n += sizeof(piece);
-        n += write_tlps(random, bytes + n, sizeof(bytes) - n) + sizeof(uint64_t);
+        const size_t tlps = write_tlps(random, bytes + n, DATAGRAM / 2);
+        n += tlps + sizeof(uint64_t);
+        if (0 == dn_test_below(random, 8)) {
+            head->flags |= DN_IPNUMA_PART;
+            head->part = (uint8_t) dn_test_below(random, 2);
+            n += (0 == head->part ? DN_IPNUMA_PART_BYTES : LAST_PART) - tlps;
+        }
     } else {
         n += DN_IPNUMA_HELLO == head->kind       ? sizeof(dn_ipnuma_hello_t)
              : DN_IPNUMA_CHALLENGE == head->kind ? sizeof(dn_ipnuma_challenge_t)
@@ -327,7 +337,7 @@ size_t dn_fuzz_seed(uint64_t *random, uint8_t *data)
 {
     size_t used = 0;
 
-    for (uint64_t n = 1 + dn_test_below(random, 12); 0 != n && used < DN_FUZZ_MAX - 1100; n--) {
+    for (uint64_t n = 1 + dn_test_below(random, 12); 0 != n && used + HEAD + DATAGRAM <= DN_FUZZ_MAX; n--) {
         used += write_datagram(random, data + used);
     }
     return used;

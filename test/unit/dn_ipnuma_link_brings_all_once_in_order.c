@@ -5,7 +5,8 @@
 /** @file
  * Two ends of a connection over a wire that loses, doubles, delays and changes datagrams, as a seed says, in a time of its own. All that
  * one end appends is taken by the other once, in order and unchanged, and the wire's worst is over in bounded time. So with a tag on each
- * packet, and with packets that are encrypted, each under a number of its own.
+ * packet, and with packets that are encrypted, each under a number of its own. The wire may take shorter datagrams from one moment to the
+ * next, and drop the longer ones without a word.
  */
 #include "dn_config.h"
 
@@ -13,7 +14,7 @@
 
 #include "ipnuma/dn_ipnuma_link.h"
 
-enum { ON_WIRE = 4096, DATAGRAM = 1400 };
+enum { ON_WIRE = 4096, DATAGRAM = 1400, DATAGRAM_MOST = 9000 };
 
 /** A datagram on its way. */
 typedef struct letter {
@@ -21,7 +22,7 @@ typedef struct letter {
     uint64_t order; /**< and which of those that come at the same time */
     int to;
     size_t len;
-    _Alignas(8) uint8_t bytes[2048];
+    _Alignas(8) uint8_t bytes[DATAGRAM_MOST];
 } letter_t;
 
 typedef struct side {
@@ -33,6 +34,10 @@ typedef struct side {
 
 typedef struct wire {
     unsigned lose, doubles, delay, change, refuse, starve; /**< of 100 */
+    unsigned burst; /**< TLPs that are appended before some are sent; 0: 8 */
+    size_t narrow;  /**< in the midst the wire drops what is longer; 0: it stays as it is */
+    uint32_t
+        told; /**< in the midst the kernel says that the path takes datagrams of so many bytes; 0: it says nothing */
 } wire_t;
 
 static side_t side[2];
@@ -41,6 +46,9 @@ static uint8_t cipher[DN_IPNUMA_ROW_BYTES];
 static letter_t letter[ON_WIRE];
 static unsigned letters;
 static wire_t wire;
+static uint32_t datagram_most = DATAGRAM;
+static size_t width;       /**< the wire drops what is longer */
+static uint64_t swallowed; /**< datagrams that were */
 static uint64_t clock_ns, random_;
 static uint64_t emitted, order, refused;
 static uint64_t rows; /**< of several datagrams that went at once */
@@ -65,7 +73,11 @@ static int emit_one(int to, const void *bytes, size_t len)
         return 0;
     }
     emitted++;
-    assert_true(DATAGRAM >= len);
+    assert_true(datagram_most >= len);
+    if (width < len) {
+        swallowed++;
+        return 1;
+    }
     for (int copies = 1 + (dn_test_below(&random_, 100) < wire.doubles); 0 != copies; copies--) {
         if (dn_test_below(&random_, 100) >= wire.lose) {
             const int late = dn_test_below(&random_, 100) < wire.delay;
@@ -143,7 +155,7 @@ static const dn_ipnuma_link_ops_t ops = {emit, take};
 static void open_both(uint64_t first)
 {
     const dn_ipnuma_link_terms_t terms = {
-        .first = first, .datagram = DATAGRAM, .window = 256 << 10, .ahead = 256 << 10, .cipher = cipher};
+        .first = first, .datagram = datagram_most, .window = 256 << 10, .ahead = 256 << 10, .cipher = cipher};
     dn_auth_pair_t pair;
 
     dn_test_fill(&pair, sizeof(pair), 1);
@@ -215,26 +227,40 @@ static int begin(void **state)
     return 0;
 }
 
-/** So many TLPs in each direction over this wire. @return datagrams that it took. */
-static uint64_t carry(wire_t how, uint64_t seed, uint64_t count, uint64_t first)
+/** The wire changes in the midst, if it is to. */
+static void change_wire(uint64_t count)
+{
+    for (int i = 0; i < 2 && side[0].taken > count / 2; i++) {
+        width = 0 == wire.narrow ? SIZE_MAX : wire.narrow;
+        if (0 != wire.told) {
+            (void) dn_ipnuma_link_fit(&side[i].link, wire.told);
+        }
+    }
+}
+
+/** So many TLPs in each direction over this wire. The connection stays. @return datagrams that it took. */
+static uint64_t carry_on(wire_t how, uint64_t seed, uint64_t count, uint64_t first)
 {
     const uint64_t began = clock_ns;
 
     wire = how;
     random_ = seed;
     emitted = 0;
+    width = SIZE_MAX;
     open_both(first);
     while (side[0].taken < count || side[1].taken < count || 0 != dn_ipnuma_link_behind(&side[0].link)
            || 0 != dn_ipnuma_link_behind(&side[1].link)) {
         for (int i = 0; i < 2; i++) {
-            for (int burst = 0;
-                 burst < 8 && side[i].sent < count && dn_ipnuma_link_behind(&side[i].link) < 128 << 10;
+            const unsigned most = 0 == wire.burst ? 8 : wire.burst;
+            for (unsigned burst = 0;
+                 burst < most && side[i].sent < count && dn_ipnuma_link_behind(&side[i].link) < 128 << 10;
                  burst++) {
                 append(&side[i]);
             }
             dn_ipnuma_link_send(&side[i].link, clock_ns);
         }
         step();
+        change_wire(count);
         if (clock_ns - began > count * UINT64_C(20000000)) {
             print_error("seed %llu: %llu and %llu taken\n", (unsigned long long) seed,
                         (unsigned long long) side[0].taken, (unsigned long long) side[1].taken);
@@ -248,8 +274,15 @@ static uint64_t carry(wire_t how, uint64_t seed, uint64_t count, uint64_t first)
         doubled += side[i].link.counts.doubled;
         dropped += side[i].link.counts.dropped;
     }
-    close_both();
     return emitted;
+}
+
+static uint64_t carry(wire_t how, uint64_t seed, uint64_t count, uint64_t first)
+{
+    const uint64_t datagrams = carry_on(how, seed, count, first);
+
+    close_both();
+    return datagrams;
 }
 
 static void a_good_wire_carries_each_once(void **state)
@@ -365,6 +398,62 @@ static void a_bad_wire_only_slows(void **state)
     }
 }
 
+/** Datagrams are as short as every path takes them, where longer ones go nowhere, and no longer than the kernel says. */
+static void a_wire_that_becomes_narrower_brings_all(void **state)
+{
+    (void) state;
+    for (uint64_t seed = 1; seed <= 12; seed++) {
+        const unsigned bad = (unsigned) seed % 3;
+        const wire_t how = {.lose = 5 * bad,
+                            .doubles = 5 * bad,
+                            .delay = 5 * bad,
+                            .change = bad,
+                            .starve = 2 * bad,
+                            .refuse = 5 * bad,
+                            .burst = 100,
+                            .narrow = DN_IPNUMA_DATAGRAM_LEAST};
+        datagram_most = 0 == seed % 2 ? DATAGRAM : DATAGRAM_MOST;
+        swallowed = 0;
+        (void) carry_on(how, seed, 8000, 0 == seed % 4 ? 1 : (UINT64_C(1) << 32) - 200);
+        assert_true(0 != swallowed);
+        for (int i = 0; i < 2; i++) {
+            dn_ipnuma_link_t *link = &side[i].link;
+            assert_int_equal(link->piece, DN_IPNUMA_PART_BYTES);
+            /* The path may be wider again after a long time. */
+            dn_ipnuma_link_tick(link, clock_ns + 2 * DN_IPNUMA_RAISE_NS);
+            assert_int_equal(link->piece, link->room);
+        }
+        close_both();
+    }
+    datagram_most = DATAGRAM;
+}
+
+/** No datagram is lost for its length here. */
+static void a_wire_that_loses_some_is_not_taken_for_a_narrow_one(void **state)
+{
+    (void) state;
+    for (uint64_t seed = 1; seed <= 20; seed++) {
+        (void) carry_on((wire_t){.lose = 10, .delay = 5, .doubles = 5, .burst = 100}, seed, 2000, 1);
+        assert_int_equal(side[0].link.piece, side[0].link.room);
+        assert_int_equal(side[1].link.piece, side[1].link.room);
+        close_both();
+    }
+}
+
+static void datagrams_are_as_long_as_the_kernel_says(void **state)
+{
+    (void) state;
+    for (uint64_t seed = 1; seed <= 10; seed++) {
+        (void) carry_on((wire_t){.told = 1304, .burst = 100, .lose = (unsigned) seed % 2 * 5}, seed, 2000, 1);
+        assert_int_equal(side[0].link.piece, 1304 - DN_IPNUMA_AROUND);
+        assert_int_equal(dn_ipnuma_link_fit(&side[0].link, 1304), 0);
+        /* And not longer than there is room for. */
+        assert_int_equal(dn_ipnuma_link_fit(&side[0].link, DN_IPNUMA_DATAGRAM), 1);
+        assert_int_equal(side[0].link.piece, side[0].link.room);
+        close_both();
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -377,6 +466,9 @@ int main(void)
         cmocka_unit_test_setup(what_there_is_no_memory_for_is_taken_later, begin),
         cmocka_unit_test_setup(what_a_piece_has_no_room_to_tell_a_word_tells, begin),
         cmocka_unit_test_setup(a_bad_wire_only_slows, begin),
+        cmocka_unit_test_setup(a_wire_that_becomes_narrower_brings_all, begin),
+        cmocka_unit_test_setup(a_wire_that_loses_some_is_not_taken_for_a_narrow_one, begin),
+        cmocka_unit_test_setup(datagrams_are_as_long_as_the_kernel_says, begin),
     };
 
     auth = DN_AUTH_FULL;

@@ -3,7 +3,8 @@
  * Copyright (c) 2026 The dimmnet authors
  */
 /** @file
- * Packet numbers by RFC 9002: ranges of those that came, thresholds after which one is lost, the probe time-out and its growth.
+ * Packet numbers by RFC 9002: ranges of those that came, thresholds after which one is lost, the probe time-out and its growth. Black
+ * holes by RFC 8899.
  */
 #include "dn_config.h"
 
@@ -171,6 +172,61 @@ static void congestion_that_persists_leaves_the_least_window(void **state)
     }
 }
 
+/** Send a long packet, which is lost, and two short ones, which come. */
+static void lose_a_long_one(dn_loss_t *loss, uint64_t now)
+{
+    dn_loss_sent(loss, now, &loads[loss->next % DN_LOSS_FLYING], 1400);
+    send_some(loss, 4, now);
+    ack(loss, loss->next - 4, loss->next - 1, now + 1000);
+}
+
+static void long_ones_that_are_lost_while_short_ones_come_tell_a_black_hole(void **state)
+{
+    dn_loss_t loss;
+
+    (void) state;
+    open_loss(&loss);
+    for (unsigned i = 1; i < DN_LOSS_HOLE; i++) {
+        lose_a_long_one(&loss, i * MS);
+    }
+    assert_int_equal(dn_loss_in_hole(&loss), 0);
+    /* A long one comes. */
+    dn_loss_sent(&loss, 100 * MS, &loads[0], 1400);
+    ack(&loss, loss.next - 1, loss.next - 1, 101 * MS);
+    for (unsigned i = 1; i <= DN_LOSS_HOLE; i++) {
+        assert_int_equal(dn_loss_in_hole(&loss), 0);
+        lose_a_long_one(&loss, (200 + i) * MS);
+    }
+    assert_int_equal(dn_loss_in_hole(&loss), 1);
+    /* Those on their way are lost, the short ones not. */
+    lost = 0;
+    dn_loss_sent(&loss, 300 * MS, &loads[0], 1400);
+    send_some(&loss, 2, 300 * MS);
+    dn_loss_leave_hole(&loss, fate, NULL);
+    assert_int_equal(lost, 1);
+    assert_int_equal(loss.count, 2);
+    assert_int_equal(dn_loss_in_hole(&loss), 0);
+    dn_loss_close(&loss);
+}
+
+/** A network that is away loses short ones, too. */
+static void a_network_that_is_away_is_no_black_hole(void **state)
+{
+    dn_loss_t loss;
+
+    (void) state;
+    open_loss(&loss);
+    for (unsigned i = 1; i <= 100; i++) {
+        dn_loss_sent(&loss, i * MS, &loads[0], 1400);
+        send_some(&loss, 1, i * MS);
+    }
+    send_some(&loss, 4, 200 * MS);
+    ack(&loss, loss.next - 4, loss.next - 1, 201 * MS);
+    assert_int_equal(loss.count, 0);
+    assert_int_equal(dn_loss_in_hole(&loss), 0);
+    dn_loss_close(&loss);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -180,6 +236,8 @@ int main(void)
         cmocka_unit_test(probes_come_ever_later_but_no_later_than_the_longest),
         cmocka_unit_test(an_unused_number_is_not_acknowledged),
         cmocka_unit_test(congestion_that_persists_leaves_the_least_window),
+        cmocka_unit_test(long_ones_that_are_lost_while_short_ones_come_tell_a_black_hole),
+        cmocka_unit_test(a_network_that_is_away_is_no_black_hole),
     };
 
     return cmocka_run_group_tests(tests, dn_unit_setup, NULL);

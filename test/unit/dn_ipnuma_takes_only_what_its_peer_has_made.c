@@ -405,6 +405,87 @@ static void a_datagram_that_begins_with_a_short_write_is_refused(void **state)
     close_after_lies();
 }
 
+/** A packet of port 0 to port 1 with @p len bytes as a part of a piece of @p whole bytes, which is one message. @param[out] bytes  Room
+ * for the whole piece. */
+static size_t make_part(uint8_t *bytes, uint64_t number, uint32_t whole, uint8_t part, uint32_t len)
+{
+    const dn_ipnuma_pc_t *pc = pc_of_first();
+    const dn_tlp_t message = {.kind = DN_TLP_MESSAGE,
+                              .message = DN_TLP_BOTF,
+                              .channel = DN_CHAN_USER,
+                              .len = whole - DN_TLP_HEADER,
+                              .total = whole - DN_TLP_HEADER};
+    const uint64_t end = DN_IPNUMA_END;
+    dn_ipnuma_head_t head;
+    dn_ipnuma_piece_t piece;
+
+    const dn_tlp_t any = message_of(4);
+    (void) make_packet(bytes, number, &any);
+    memcpy(&head, bytes, sizeof(head));
+    head.flags |= DN_IPNUMA_PART;
+    head.part = part;
+    head.proof = 0;
+    memcpy(bytes, &head, sizeof(head));
+    memcpy(&piece, bytes + DN_IPNUMA_AHEAD - sizeof(piece), sizeof(piece));
+    piece.len = whole;
+    memcpy(bytes + DN_IPNUMA_AHEAD - sizeof(piece), &piece, sizeof(piece));
+    memset(bytes + DN_IPNUMA_AHEAD, part, len);
+    if (0 == part && DN_TLP_DATA >= whole) {
+        (void) dn_tlp_write(bytes + DN_IPNUMA_AHEAD, &message, NULL);
+    }
+    memcpy(bytes + DN_IPNUMA_AHEAD + len, &end, sizeof(end));
+    const size_t size = DN_IPNUMA_AHEAD + len + sizeof(end);
+    dn_auth_seal(pc->link.auth, &pc->link.in, number, bytes, size, offsetof(dn_ipnuma_head_t, proof));
+    return size;
+}
+
+static void parts_make_the_piece_that_they_were_cut_from(void **state)
+{
+    enum { WHOLE = 2 * DN_IPNUMA_PART_BYTES + 100 };
+    static const uint32_t wrong[][3] = {
+        /* bytes of the piece, part, bytes of the part */
+        {WHOLE, 3, 100},
+        {WHOLE, 255, 100},
+        {WHOLE, 1, 100},
+        {WHOLE, 2, DN_IPNUMA_PART_BYTES},
+        {DN_IPNUMA_DATAGRAM, 0, DN_IPNUMA_PART_BYTES},
+        {UINT32_MAX - 3, 0, DN_IPNUMA_PART_BYTES},
+        {UINT32_MAX - 3, 1, DN_IPNUMA_PART_BYTES},
+    };
+    _Alignas(8) uint8_t bytes[2 * DN_TLP_DATA];
+
+    (void) state;
+    open_to_be_told_lies();
+    dn_ipnuma_lock(device_of(0));
+    dn_ipnuma_pc_t *pc = pc_of_first();
+    uint64_t number = pc->link.seen.range[0].last + 1000;
+    for (unsigned i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+        const uint64_t dropped = pc->link.counts.dropped;
+        come(bytes, make_part(bytes, number++, wrong[i][0], (uint8_t) wrong[i][1], wrong[i][2]));
+        assert_int_equal(pc->link.counts.dropped, dropped + 1);
+        assert_int_equal(pc->link.earlies, 0);
+        assert_int_equal(pc->state, DN_IPNUMA_OPEN);
+    }
+    /* In any order, and one of them twice. */
+    const uint64_t next = pc->link.next;
+    come(bytes, make_part(bytes, number++, WHOLE, 2, 100));
+    come(bytes, make_part(bytes, number++, WHOLE, 0, DN_IPNUMA_PART_BYTES));
+    come(bytes, make_part(bytes, number++, WHOLE, 0, DN_IPNUMA_PART_BYTES));
+    assert_int_equal(pc->link.next, next);
+    assert_int_equal(pc->link.earlies, 1);
+    come(bytes, make_part(bytes, number++, WHOLE, 1, DN_IPNUMA_PART_BYTES));
+    assert_int_equal(pc->link.next, next + WHOLE);
+    assert_int_equal(pc->link.earlies, 0);
+    assert_int_equal(pc->state, DN_IPNUMA_OPEN);
+    /* Parts of two pieces that begin at one place. */
+    come(bytes, make_part(bytes, number++, WHOLE, 2, 100));
+    come(bytes, make_part(bytes, number++, WHOLE + 4, 2, 104));
+    assert_int_equal(pc->state, DN_IPNUMA_DEAD);
+    assert_non_null(strstr(dn_test_log.last, "sent two pieces of one offset"));
+    dn_ipnuma_unlock(device_of(0));
+    close_after_lies();
+}
+
 /** No handler takes messages, and their sender goes on beyond its credit: what waits stays bounded. */
 static void who_sends_beyond_its_credit_is_cut_off(void **state)
 {
@@ -880,6 +961,7 @@ int main(void)
         cmocka_unit_test(another_auth_is_refused),
         cmocka_unit_test(who_leaves_in_the_midst_of_a_message_is_cut_off),
         cmocka_unit_test(a_datagram_that_begins_with_a_short_write_is_refused),
+        cmocka_unit_test(parts_make_the_piece_that_they_were_cut_from),
         cmocka_unit_test(who_sends_beyond_its_credit_is_cut_off),
         cmocka_unit_test(what_lies_too_far_ahead_is_refused),
         cmocka_unit_test(datagrams_of_any_length_do_nothing),
