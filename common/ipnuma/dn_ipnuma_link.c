@@ -9,9 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/** Longest time that an acknowledgement waits for a packet that takes it along, unless the sender asks for it at once. */
-#define DN_IPNUMA_ACK_NS UINT64_C(200000)
-
 /** Time after which pieces that this process had no room to send are tried again. */
 #define DN_IPNUMA_REFUSED_NS UINT64_C(50000)
 
@@ -541,7 +538,7 @@ static void dn_ipnuma_link_probe(dn_ipnuma_link_t *link, uint64_t now)
 
 uint64_t dn_ipnuma_link_timer(const dn_ipnuma_link_t *link)
 {
-    const uint64_t owed = 0 == link->owed || !link->keyed ? UINT64_MAX : link->owed_at + DN_IPNUMA_ACK_NS;
+    const uint64_t owed = 0 == link->owed || !link->keyed ? UINT64_MAX : link->owed_at + DN_LOSS_ACK_DELAY_NS;
     const uint64_t loss = dn_loss_timer(&link->loss);
     const uint64_t refused = 0 == link->refused_at ? UINT64_MAX : link->refused_at + DN_IPNUMA_REFUSED_NS;
     const uint64_t starved = 0 == link->starved_at ? UINT64_MAX : link->starved_at + DN_IPNUMA_STARVED_NS;
@@ -561,7 +558,7 @@ void dn_ipnuma_link_tick(dn_ipnuma_link_t *link, uint64_t now)
     dn_ipnuma_link_look(link, now);
     dn_ipnuma_link_try_early(link, now);
     dn_ipnuma_link_send(link, now);
-    if (0 != link->owed && (now >= link->owed_at + DN_IPNUMA_ACK_NS || link->urgent)) {
+    if (0 != link->owed && (now >= link->owed_at + DN_LOSS_ACK_DELAY_NS || link->urgent)) {
         dn_ipnuma_link_word(link, 0, now);
     }
 }

@@ -133,6 +133,24 @@ static void probes_come_ever_later_but_no_later_than_the_longest(void **state)
     dn_loss_close(&loss);
 }
 
+/** On an idle machine a lost packet is probed for after little more than 200 us. */
+static void a_probe_waits_for_no_more_than_an_acknowledgement_takes(void **state)
+{
+    enum { RTT = 20000 };
+    dn_loss_t loss;
+    uint64_t now = 0;
+
+    (void) state;
+    open_loss(&loss);
+    for (int i = 0; i < 100; i++, now += MS) {
+        send_some(&loss, 1, now);
+        ack(&loss, loss.next - 1, loss.next - 1, now + RTT);
+    }
+    send_some(&loss, 1, now);
+    assert_in_range(dn_loss_timer(&loss) - now, RTT, 250000);
+    dn_loss_close(&loss);
+}
+
 static void an_unused_number_is_not_acknowledged(void **state)
 {
     const dn_loss_range_t range = {1, 3};
@@ -149,6 +167,8 @@ static void an_unused_number_is_not_acknowledged(void **state)
 /** All that was sent for long is lost: the window is the least. What was acknowledged between two of them shows that it was not so. */
 static void congestion_that_persists_leaves_the_least_window(void **state)
 {
+    enum { GAP = 300000 };
+
     (void) state;
     for (int between = 0; between < 2; between++) {
         dn_loss_t loss;
@@ -156,12 +176,12 @@ static void congestion_that_persists_leaves_the_least_window(void **state)
         send_some(&loss, 1, 0);
         ack(&loss, 1, 1, 100000);
         for (uint64_t i = 1; i <= 7; i++) {
-            send_some(&loss, 1, i * MS);
+            send_some(&loss, 1, i * GAP);
             if (between && 4 == i) {
-                ack(&loss, 5, 5, i * MS + 100000);
+                ack(&loss, 5, 5, i * GAP + 100000);
             }
         }
-        ack(&loss, 8, 8, 7 * MS + 100000);
+        ack(&loss, 8, 8, 7 * GAP + 100000);
         assert_int_equal(lost, between ? 5 : 6);
         if (between) {
             assert_true(DN_BBR_WINDOW_LEAST < loss.bbr.window);
@@ -234,6 +254,7 @@ int main(void)
         cmocka_unit_test(three_later_ones_say_that_one_is_lost),
         cmocka_unit_test(time_says_that_one_is_lost),
         cmocka_unit_test(probes_come_ever_later_but_no_later_than_the_longest),
+        cmocka_unit_test(a_probe_waits_for_no_more_than_an_acknowledgement_takes),
         cmocka_unit_test(an_unused_number_is_not_acknowledged),
         cmocka_unit_test(congestion_that_persists_leaves_the_least_window),
         cmocka_unit_test(long_ones_that_are_lost_while_short_ones_come_tell_a_black_hole),
