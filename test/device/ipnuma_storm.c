@@ -129,8 +129,10 @@ static void run_one(int channel, uint64_t messages, uint64_t seed)
     const uint64_t faults = bad_wire_end();
     need(0 == seed || messages < 1000 || 0 != faults, "the wire is bad");
     if (0 == rank) {
-        printf("%" PRIu64 " messages each way over a %s wire: %.0f a second, %" PRIu64 " faults\n", messages,
-               0 == seed ? "good" : "bad", 2 * (double) messages / seconds, faults);
+        printf("%" PRIu64 " messages each way over a %s wire: %.0f a second, %" PRIu64 " faults, %" PRIu64
+               " sent again\n",
+               messages, 0 == seed ? "good" : "bad", 2 * (double) messages / seconds, faults,
+               counters.resent);
     }
     dn_close(port);
     exit(0);
