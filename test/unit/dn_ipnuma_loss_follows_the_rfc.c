@@ -133,7 +133,7 @@ static void probes_come_ever_later_but_no_later_than_the_longest(void **state)
     dn_loss_close(&loss);
 }
 
-/** On an idle machine a lost packet is probed for after little more than 200 us. */
+/** On an idle machine a lost packet is probed for after little more than 300 us. */
 static void a_probe_waits_for_no_more_than_an_acknowledgement_takes(void **state)
 {
     enum { RTT = 20000 };
@@ -147,7 +147,7 @@ static void a_probe_waits_for_no_more_than_an_acknowledgement_takes(void **state
         ack(&loss, loss.next - 1, loss.next - 1, now + RTT);
     }
     send_some(&loss, 1, now);
-    assert_in_range(dn_loss_timer(&loss) - now, RTT, 250000);
+    assert_in_range(dn_loss_timer(&loss) - now, RTT, 350000);
     dn_loss_close(&loss);
 }
 
@@ -167,7 +167,7 @@ static void an_unused_number_is_not_acknowledged(void **state)
 /** All that was sent for long is lost: the window is the least. What was acknowledged between two of them shows that it was not so. */
 static void congestion_that_persists_leaves_the_least_window(void **state)
 {
-    enum { GAP = 300000 };
+    enum { GAP = 400000 };
 
     (void) state;
     for (int between = 0; between < 2; between++) {
