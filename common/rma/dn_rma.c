@@ -465,6 +465,7 @@ static void dn_rma_release(dn_rma_t *rma)
     dn_handle_close(&rma->tasks);
     dn_handle_close(&rma->windows);
     (void) pthread_mutex_destroy(&rma->trying);
+    (void) pthread_mutex_destroy(&rma->giving);
     (void) pthread_mutex_destroy(&rma->lock);
 }
 
@@ -474,6 +475,7 @@ dn_status_t dn_rma_open(dn_rma_t *rma, dn_port_t *port, unsigned channel, const 
     dn_handle_open(&rma->windows, dn_first(port));
     dn_handle_open(&rma->tasks, dn_first(port));
     (void) pthread_mutex_init(&rma->lock, NULL);
+    (void) pthread_mutex_init(&rma->giving, NULL);
     (void) pthread_mutex_init(&rma->trying, NULL);
     /* First: it is refused where somebody else has the channel, who is still to be told of losses. No peer is known here yet. */
     dn_status_t status = dn_handler_set(port, channel, dn_rma_receive, rma);

@@ -65,8 +65,8 @@ typedef struct dn_rma_task dn_rma_task_t;
 enum dn_rma_wish {
     DN_RMA_WISH_NONE,
     DN_RMA_WISH_DRAWS, /**< is about to draw a number, or has drawn it. A far process that then has the lock alone leaves it at that */
-    DN_RMA_WISH_HAS,   /**< wants or has the lock, by the number in the upper half of the word */
-    DN_RMA_WISH_SHARES, /**< far: is about to share the lock, shares it, is about to give it back, or has just done so */
+    DN_RMA_WISH_HAS,   /**< wants the lock, or has it alone, by the number in the upper half of the word */
+    DN_RMA_WISH_SHARES, /**< is about to share the lock, shares it, is about to give it back, or has just done so */
     DN_RMA_WISH_STATES = 3,
     DN_RMA_WISH_FAR =
         4, /**< a bit beside the state: the process is far, and writes the word by dn_atomic() */
@@ -174,11 +174,12 @@ struct dn_rma {
     dn_rma_config_t config;
     bool fenced;   /**< this process takes part in the fence of a process that closes a gate */
     uint32_t told; /**< sorts of wrong messages that were reported by dn_rma_config_t::refused, as bits */
-    pthread_mutex_t lock; /**< guards the members below but `trying`; not held while libdimmnet is called */
+    pthread_mutex_t lock; /**< guards the members below but `giving` and `trying`; not held while libdimmnet is called */
     dn_handle_table_t windows; /**< dn_rma_win_t */
     dn_handle_table_t tasks;   /**< dn_rma_task_t that wait for answers */
     dn_fifo_t answers;         /**< dn_rma_answer_t that wait for room to send */
     dn_round_t origins;        /**< dn_rma_far_t::waits of the origins whose accumulates wait for a guard */
+    pthread_mutex_t giving; /**< held by the thread that gives back what a lost process has left; taken before no other */
     struct dn_rma_orphan *orphans; /**< what lost far processes have left of the locks of this process */
     pthread_mutex_t trying; /**< held by the thread that tries what waits for a guard; taken before `lock` */
 };

@@ -13,13 +13,16 @@
  *
  *   to lock                notes := DRAWS; next++                the answer tells the number n, and whether it is its turn
  *     when it is not       notes := HAS n                        then the lock is read now and then
- *     shared, at its turn  notes := HAS n if not done; read++
+ *     shared, at its turn  notes := HAS n if not done; read++; notes := SHARES
  *   to unlock, exclusive   read++ and write++, in one step; notes := NONE
- *   to unlock, shared      notes := SHARES; write++; notes := NONE
+ *   to unlock, shared      write++; notes := NONE
  *
  * A process that shares a lock which nobody else has used since its last time gets in by one step:
  *
  *   to lock, shared        notes := SHARES; next++ and read++, in one step, if the lock is as it was left
+ *
+ * Any number of others may share the lock as long as a process does: numbers wrap meanwhile. So a process that has got in says no
+ * number. A process that maps the lock takes the same steps by instructions; it goes from SHARES to DRAWS if the one step fails.
  *
  * When a far process is lost, the target finds out what it has left, by these notes and those of all others:
  *
@@ -266,6 +269,7 @@ static dn_status_t dn_rma_lock_enter(dn_rma_win_t *win, int target, bool exclusi
         dn_rma_row_wish(&row, DN_RMA_WISH_NONE, 0);
     } else if (!exclusive) {
         dn_rma_row_lock(&row, DN_AMO_ADD, DN_TICKET_READ_ONE, &row.far->tells);
+        dn_rma_row_wish(&row, DN_RMA_WISH_FAR | DN_RMA_WISH_SHARES, 0);
     }
     if (0 != row.n) {
         dn_rma_row_start(&row);
@@ -333,9 +337,6 @@ static void dn_rma_unlock_far(dn_rma_win_t *win, int target, bool exclusive)
 {
     dn_rma_row_t row = {.win = win, .far = &win->far[target]};
 
-    if (!exclusive) {
-        dn_rma_row_wish(&row, DN_RMA_WISH_FAR | DN_RMA_WISH_SHARES, 0);
-    }
     dn_rma_row_lock(&row, DN_AMO_ADD, dn_ticket_given(exclusive), &row.far->tells);
     dn_rma_row_wish(&row, DN_RMA_WISH_NONE, 0);
     dn_rma_row_start(&row);
@@ -354,12 +355,14 @@ dn_status_t dn_rma_lock(dn_rma_win_t *win, int target, bool exclusive)
     }
     dn_ticket_t *lock = &to->control->lock;
     uint64_t *wish = &to->control->notes[win->rank].wish;
-    /* It is seen by the release of the number that is drawn. */
-    dn_store_release(wish, dn_rma_wish_word(DN_RMA_WISH_DRAWS, 0));
-    if (!exclusive && dn_ticket_share(lock, &to->number)) {
-        dn_store_release(wish, dn_rma_wish_word(DN_RMA_WISH_HAS, to->number));
-        return DN_OK;
+    /* What the process wants is seen by the release of the number that is drawn. */
+    if (!exclusive) {
+        dn_store_release(wish, dn_rma_wish_word(DN_RMA_WISH_SHARES, 0));
+        if (dn_ticket_share(lock)) {
+            return DN_OK;
+        }
     }
+    dn_store_release(wish, dn_rma_wish_word(DN_RMA_WISH_DRAWS, 0));
     to->number = dn_ticket_draw(lock);
     dn_store_release(wish, dn_rma_wish_word(DN_RMA_WISH_HAS, to->number));
     while (!dn_ticket_try(lock, exclusive, to->number)) {
@@ -371,6 +374,7 @@ dn_status_t dn_rma_lock(dn_rma_win_t *win, int target, bool exclusive)
         }
     }
     if (!exclusive) {
+        dn_store_release(wish, dn_rma_wish_word(DN_RMA_WISH_SHARES, 0));
         dn_rma_lock_ring(win, target, dn_ticket_number(to->number + 1));
     }
     return DN_OK;
@@ -503,9 +507,9 @@ static bool dn_rma_give_left(const dn_rma_win_t *win, int rank)
     return true;
 }
 
-/** Clear what a lost rank wants of the lock of this process. @return false: it is not the turn of its number yet, or the number is not known
- * yet. */
-static bool dn_rma_clear_wish(const dn_rma_win_t *win, int rank)
+/** Clear what a lost rank wants of the lock of this process, in the thread that has dn_rma_t::giving. @return false: it is not the turn of
+ * its number yet, or the number is not known yet. */
+static bool dn_rma_clear_this_wish(const dn_rma_win_t *win, int rank)
 {
     uint64_t *word = &win->control->notes[rank].wish;
     /* The device carries out nothing for a lost peer, so the rank does not change this word any more. */
@@ -532,6 +536,19 @@ static bool dn_rma_clear_wish(const dn_rma_win_t *win, int rank)
     if (clear) {
         dn_store_release(word, dn_rma_wish_word(DN_RMA_WISH_NONE, 0));
     }
+    return clear;
+}
+
+/** The same. @return false also where another thread clears a wish: two threads would give one number back twice. */
+static bool dn_rma_clear_wish(const dn_rma_win_t *win, int rank)
+{
+    pthread_mutex_t *giving = &win->rma->giving;
+
+    if (0 != pthread_mutex_trylock(giving)) {
+        return false;
+    }
+    const bool clear = dn_rma_clear_this_wish(win, rank);
+    (void) pthread_mutex_unlock(giving);
     return clear;
 }
 

@@ -136,18 +136,16 @@ static inline uint32_t dn_ticket_draw(dn_ticket_t *ticket)
     return dn_ticket_next(dn_ticket_add(ticket, DN_TICKET_NEXT_ONE));
 }
 
-/**
- * Draw a number that shares the lock at once, by one instruction. The lock is free, or shared and nobody waits.
- * @return 0: it is not so, or the word has changed meanwhile. Nothing is drawn then, and the caller draws by dn_ticket_draw().
- */
-static inline int dn_ticket_share(dn_ticket_t *ticket, uint32_t *number_p)
+/** Draw a number and share the lock by it, in one step: the lock is free, or is shared and nobody waits. @return 0: it is not so, or
+ * the word has changed meanwhile. Nothing is drawn then. */
+static inline int dn_ticket_share(dn_ticket_t *ticket)
 {
     const uint64_t word = dn_load_relaxed(&ticket->word);
     const uint64_t shared = word + DN_TICKET_NEXT_ONE + DN_TICKET_READ_ONE;
 
-    *number_p = dn_ticket_next(word);
-    /* As dn_ticket_add(): a draw and a turn that is passed on. */
-    return dn_ticket_is_turn(word, 0, *number_p) && 0 == (shared & (DN_TICKET_CARRIES | DN_TICKET_BROKEN))
+    /* As dn_ticket_add(): a draw, and a turn that is passed on. */
+    return dn_ticket_is_turn(word, 0, dn_ticket_next(word))
+           && 0 == (shared & (DN_TICKET_CARRIES | DN_TICKET_BROKEN))
            && dn_cas_acq_rel_u64(&ticket->word, word, shared);
 }
 

@@ -355,13 +355,29 @@ static void locks_are_given_back_for_the_lost(dn_world_t *world)
         find_orphan();
         drawn += 2;
         expect_free(drawn);
-        come_so_far(2, HAS, dn_ticket_number(n + 16), next + read);
+        /* Rank 2 maps the lock, and shares it; rank 1 had no number yet. */
+        come_so_far(2, DN_RMA_WISH_SHARES, 0, next + read);
+        come_so_far(1, SHARES, 0, 0);
+        lose_rank(false);
+        come_so_far(2, DN_RMA_WISH_NONE, 0, write);
+        find_orphan();
+        expect_free(++drawn);
+        come_so_far(2, HAS, dn_ticket_number(n + 17), next + read);
         come_so_far(1, SHARES, 0, next + read);
         lose_rank(false);
         come_so_far(2, DN_RMA_WISH_NONE, 0, write);
         find_orphan();
         drawn += 2;
         expect_free(drawn);
+    }
+    if (0 == world->rank) {
+        /* Rank 2 shares the lock for long. Others share it so often meanwhile that numbers are far from those of the begin. */
+        come_so_far(2, SHARES, 0, next + read);
+        come_so_far(1, SHARES, 0, (next + read + write) * (DN_TICKETS + 1));
+        lose_rank(false);
+        come_so_far(2, DN_RMA_WISH_NONE, 0, write);
+        find_orphan();
+        expect_free(drawn + 1 + DN_TICKETS + 1);
     }
     part.win.far[1].lost = 0;
     close_window();
