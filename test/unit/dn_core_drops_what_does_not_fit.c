@@ -138,6 +138,10 @@ static void what_is_malformed_is_counted(void **state)
     letter.request.blocks = UINT32_MAX;
     assert_int_equal(push(&letter, LEN), 1);
     letter = right_letter();
+    letter.request.flags |= DN_CORE_NEAR;
+    assert_int_equal(push(&letter, LEN), 1);
+    assert_int_equal(give(DN_CORE_PULL, &letter, offsetof(letter_t, data)), 1);
+    letter = right_letter();
     assert_int_equal(give(DN_CORE_PUSH, &letter, offsetof(letter_t, data) - 1), 1);
     assert_int_equal(give(DN_CORE_PULL, &letter, sizeof(letter.request)), 1);
     letter.use.len = letter.use.count = 0;

@@ -216,6 +216,45 @@ static void rewrite(const dn_core_request_t *request, uint64_t base)
     memcpy(letter[0].bytes + base_at, &base, sizeof(base));
 }
 
+/** Ask for so many words by a message that ends @p cut bytes before its list does. No data tells how long the list is. The bytes behind the
+ * end are the rest of the list. @return messages dropped. */
+static uint64_t ask(uint32_t flags, size_t blocks, size_t cut)
+{
+    const dn_core_request_t request = {
+        .sid = key.sid, .sid_generation = key.generation, .blocks = (uint32_t) blocks, .flags = flags};
+    const dn_core_near_t near = {.len = WORD};
+    const dn_block_t block = {.len = WORD};
+    const void *entry = 0 != flags ? (const void *) &near : &block;
+    const size_t each = 0 != flags ? sizeof(near) : sizeof(block);
+    const size_t head = 0 != flags ? near_at : base_at;
+    dn_counters_t before, after;
+
+    rewrite(&request, 0);
+    for (size_t i = 0; i < blocks; i++) {
+        memcpy(letter[0].bytes + head + i * each, entry, each);
+    }
+    dn_counters(port, &before);
+    dn_core_handler(self, DN_CORE_PULL, letter[0].bytes, head + blocks * each - cut, port);
+    dn_counters(port, &after);
+    return after.dropped - before.dropped;
+}
+
+static void a_pull_has_its_whole_list(void **state)
+{
+    const struct {
+        uint32_t flags;
+        size_t most;
+    } form[] = {{DN_CORE_NEAR, DN_CORE_NEAR_BLOCKS}, {0, DN_CORE_BLOCKS}};
+
+    for (size_t i = 0; i < 2; i++) {
+        for (size_t cut = 1; cut <= 512; cut++) {
+            assert_int_equal(ask(form[i].flags, form[i].most, cut), 1);
+        }
+        assert_int_equal(ask(form[i].flags, form[i].most, 0), 0);
+        assert_int_equal(ask(form[i].flags, form[i].most + 1, 0), 1);
+    }
+}
+
 static void what_is_malformed_is_dropped(void **state)
 {
     dn_block_t block[DN_CORE_NEAR_BLOCKS];
@@ -281,6 +320,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(words_of_a_page_are_one_message, setup, teardown),
         cmocka_unit_test_setup_teardown(the_short_form_ends_at_64_kib, setup, teardown),
         cmocka_unit_test_setup_teardown(a_far_block_ends_the_short_form, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_pull_has_its_whole_list, setup, teardown),
         cmocka_unit_test_setup_teardown(what_is_malformed_is_dropped, setup, teardown),
         cmocka_unit_test_setup_teardown(what_leaves_the_segment_is_refused, setup, teardown),
     };
