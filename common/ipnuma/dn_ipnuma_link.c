@@ -512,9 +512,13 @@ int dn_ipnuma_link_settle(dn_ipnuma_link_t *link, const dn_ipnuma_ack_t *ack, co
  * where only long packets are lost. */
 static void dn_ipnuma_link_probe(dn_ipnuma_link_t *link, uint64_t now)
 {
-    dn_ipnuma_body_t *oldest = link->again;
-    const int lost = NULL != oldest;
+    const int lost = NULL != link->again;
 
+    if (lost && link->piece < link->again->len) {
+        /* Without memory for that, a long packet is better than none. */
+        (void) dn_ipnuma_link_cut(link, &link->again);
+    }
+    dn_ipnuma_body_t *oldest = link->again;
     for (uint32_t i = 0; i < link->loss.count && NULL == oldest; i++) {
         oldest = link->loss.packet[(link->loss.head + i) % DN_LOSS_FLYING].load;
     }

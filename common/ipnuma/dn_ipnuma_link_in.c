@@ -96,8 +96,10 @@ static dn_ipnuma_body_t *dn_ipnuma_link_early(dn_ipnuma_link_t *link, const dn_i
     if (NULL != body && body->offset == piece->offset) {
         return body;
     }
-    /* The memory is no longer than the piece: the sender decides how many pieces come early. */
-    body = 2 * DN_LOSS_FLYING <= link->earlies ? NULL : malloc(sizeof(*body) + piece->len);
+    /* The memory is no longer than the piece: the sender decides how many pieces come early. The piece for which all others wait has a
+     * place in any case, since it may come in parts. */
+    const uint32_t most = 2 * DN_LOSS_FLYING + (piece->offset <= link->next);
+    body = most <= link->earlies ? NULL : malloc(sizeof(*body) + piece->len);
     if (NULL == body) {
         return NULL;
     }

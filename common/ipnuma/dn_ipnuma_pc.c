@@ -167,7 +167,10 @@ err_disconnect:
 
 void dn_ipnuma_pc_fit(dn_ipnuma_pc_t *pc)
 {
-    if (dn_ipnuma_link_fit(&pc->link, dn_ipnuma_socket_mtu(&pc->where, pc->fd))) {
+    const uint32_t mtu = dn_ipnuma_socket_mtu(&pc->where, pc->fd);
+
+    /* 0: the kernel does not say. What was known of the path stays. */
+    if (0 != mtu && dn_ipnuma_link_fit(&pc->link, mtu)) {
         /* The kernel may send rows of datagrams that are as long as that. */
         pc->one_by_one = 0;
     }

@@ -27,6 +27,9 @@
  * @return 0: these are no rates.
  */
 int bad_wire_begin(const char *rates, uint64_t seed);
+/** Before a fork: no thread is inside of the wire until bad_wire_go_on(), which the thread calls in both processes. */
+void bad_wire_hold(void);
+void bad_wire_go_on(void);
 /** Have a good one again. What is held back is lost. @return faults that there were. */
 uint64_t bad_wire_end(void);
 

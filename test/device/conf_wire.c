@@ -20,9 +20,10 @@
 
 static uint64_t forks;
 
-static void count_fork(void)
+static void hold(void)
 {
     forks++;
+    bad_wire_hold();
 }
 
 static void begin(void)
@@ -35,9 +36,15 @@ static void begin(void)
     }
 }
 
+static void begin_in_child(void)
+{
+    bad_wire_go_on();
+    begin();
+}
+
 static void __attribute__((constructor)) watch(void)
 {
-    if (0 != pthread_atfork(count_fork, NULL, begin)) {
+    if (0 != pthread_atfork(hold, bad_wire_go_on, begin_in_child)) {
         exit(99);
     }
 }
