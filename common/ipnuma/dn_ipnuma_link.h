@@ -114,7 +114,7 @@ struct dn_ipnuma_link {
     dn_ipnuma_body_t *early;
     /** when there was no memory to do the first of `early`, which is the next piece; 0: there was memory */
     uint64_t starved_at;
-    /** bodies in `early`, at most 2 * DN_LOSS_FLYING: a sender has at most DN_LOSS_FLYING packets on their way */
+    /** bodies in `early`, at most 2 * DN_LOSS_FLYING, and one for `next`: a sender has at most DN_LOSS_FLYING packets on their way */
     uint32_t earlies;
     uint64_t given; /**< credit that the other side was given, in all */
     uint64_t told;  /**< credit that the last packet told */

@@ -486,6 +486,47 @@ static void parts_make_the_piece_that_they_were_cut_from(void **state)
     close_after_lies();
 }
 
+/** A packet of port 0 whose piece lies so many bytes ahead of what port 1 expects. */
+static size_t make_packet_ahead(uint8_t *bytes, uint64_t number, uint64_t ahead)
+{
+    const dn_tlp_t message = message_of(4);
+    dn_ipnuma_link_t *link = &pc_of_first()->link;
+
+    link->next += ahead;
+    const size_t len = make_packet(bytes, number, &message);
+    link->next -= ahead;
+    return len;
+}
+
+/** As many pieces are early as may be, when the piece before them comes in parts. */
+static void the_piece_that_all_wait_for_has_a_place(void **state)
+{
+    enum { WHOLE = DN_IPNUMA_PART_BYTES + 100 };
+    _Alignas(8) uint8_t bytes[2 * DN_TLP_DATA];
+    const dn_tlp_t message = message_of(4);
+    const uint64_t size = dn_tlp_size(&message, NULL);
+
+    (void) state;
+    open_to_be_told_lies();
+    dn_ipnuma_lock(device_of(0));
+    dn_ipnuma_pc_t *pc = pc_of_first();
+    uint64_t number = pc->link.seen.range[0].last + 1000;
+    /* Some bytes lie between, so that none of them is taken. */
+    for (uint64_t i = 0; i < 2 * DN_LOSS_FLYING + 1; i++) {
+        come(bytes, make_packet_ahead(bytes, number++, WHOLE + DN_TLP_DW + i * size));
+    }
+    assert_int_equal(pc->link.earlies, 2 * DN_LOSS_FLYING);
+    const uint64_t next = pc->link.next;
+    come(bytes, make_part(bytes, number++, WHOLE, 1, 100));
+    assert_int_equal(pc->link.next, next);
+    come(bytes, make_part(bytes, number++, WHOLE, 0, DN_IPNUMA_PART_BYTES));
+    assert_int_equal(pc->link.next, next + WHOLE);
+    assert_int_equal(pc->link.earlies, 2 * DN_LOSS_FLYING);
+    assert_int_equal(pc->state, DN_IPNUMA_OPEN);
+    dn_ipnuma_unlock(device_of(0));
+    close_after_lies();
+}
+
 /** No handler takes messages, and their sender goes on beyond its credit: what waits stays bounded. */
 static void who_sends_beyond_its_credit_is_cut_off(void **state)
 {
@@ -513,18 +554,6 @@ static void who_sends_beyond_its_credit_is_cut_off(void **state)
     dn_ipnuma_unlock(device_of(0));
     close_after_lies();
     ring_lines = 0;
-}
-
-/** A packet of port 0 whose piece lies so many bytes ahead of what port 1 expects. */
-static size_t make_packet_ahead(uint8_t *bytes, uint64_t number, uint64_t ahead)
-{
-    const dn_tlp_t message = message_of(4);
-    dn_ipnuma_link_t *link = &pc_of_first()->link;
-
-    link->next += ahead;
-    const size_t len = make_packet(bytes, number, &message);
-    link->next -= ahead;
-    return len;
 }
 
 static void what_lies_too_far_ahead_is_refused(void **state)
@@ -962,6 +991,7 @@ int main(void)
         cmocka_unit_test(who_leaves_in_the_midst_of_a_message_is_cut_off),
         cmocka_unit_test(a_datagram_that_begins_with_a_short_write_is_refused),
         cmocka_unit_test(parts_make_the_piece_that_they_were_cut_from),
+        cmocka_unit_test(the_piece_that_all_wait_for_has_a_place),
         cmocka_unit_test(who_sends_beyond_its_credit_is_cut_off),
         cmocka_unit_test(what_lies_too_far_ahead_is_refused),
         cmocka_unit_test(datagrams_of_any_length_do_nothing),
