@@ -174,12 +174,14 @@ struct dn_rma {
     dn_rma_config_t config;
     bool fenced;   /**< this process takes part in the fence of a process that closes a gate */
     uint32_t told; /**< sorts of wrong messages that were reported by dn_rma_config_t::refused, as bits */
-    pthread_mutex_t lock; /**< guards the members below but `giving` and `trying`; not held while libdimmnet is called */
+    pthread_mutex_t
+        lock; /**< guards the members below but `giving` and `trying`; not held while libdimmnet is called */
     dn_handle_table_t windows; /**< dn_rma_win_t */
     dn_handle_table_t tasks;   /**< dn_rma_task_t that wait for answers */
     dn_fifo_t answers;         /**< dn_rma_answer_t that wait for room to send */
     dn_round_t origins;        /**< dn_rma_far_t::waits of the origins whose accumulates wait for a guard */
-    pthread_mutex_t giving; /**< held by the thread that gives back what a lost process has left; taken before no other */
+    pthread_mutex_t
+        giving; /**< held by the thread that gives back what a lost process has left; taken before no other */
     struct dn_rma_orphan *orphans; /**< what lost far processes have left of the locks of this process */
     pthread_mutex_t trying; /**< held by the thread that tries what waits for a guard; taken before `lock` */
 };
