@@ -280,6 +280,7 @@ typedef struct dn_rma_far {
     /** of the first failed task without `tells`, until dn_rma_settle() returns it; DN_OK: none */
     dn_status_t error;
     uint32_t lost;          /**< not 0: the process is lost and will answer nothing; it stays so */
+    uint32_t left;          /**< not 0: and changes nothing here any more: dn_rma_take_back() */
     dn_rma_remote_t asks;   /**< the change of its lock that this process waits for */
     dn_rma_remote_t tells;  /**< changes of its lock and notes that nobody waits for, but dn_rma_settle() */
     uint64_t guess;         /**< its lock, as this process has left it */

@@ -460,7 +460,7 @@ static bool dn_rma_others_say_no(const dn_rma_win_t *win, int rank, uint64_t wor
     for (int other = 0; other < win->size; other++) {
         const uint64_t wish = dn_load_acquire(&notes[other].wish);
         const bool like = 0 != (wish & DN_RMA_WISH_FAR) && state == ((unsigned) wish & DN_RMA_WISH_STATES)
-                          && 0 != dn_load_acquire_u32(&win->far[other].lost);
+                          && 0 != dn_load_acquire_u32(&win->far[other].left);
 
         if (rank != other && !like && claims(word, wish)) {
             return false;
@@ -562,6 +562,8 @@ static void dn_rma_keep_orphan(dn_rma_t *rma, dn_rma_orphan_t *orphan)
 
 void dn_rma_take_back(dn_rma_win_t *win, int rank)
 {
+    /* A release: the device carries out nothing for the rank any more, as was said to the caller. */
+    dn_store_release_u32(&win->far[rank].left, 1);
     if (!dn_rma_clear_wish(win, rank)) {
         dn_rma_orphan_t *orphan = dn_rma_need(win->rma, sizeof(*orphan));
 

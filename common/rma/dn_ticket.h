@@ -88,14 +88,14 @@ static inline int dn_ticket_is_turn(uint64_t word, int exclusive, uint32_t numbe
     return number == (exclusive ? dn_ticket_write(word) : dn_ticket_read(word));
 }
 
-/** Has the turn of a number, which is not given back or was given back lately, come and gone? So it is, for a shared one, when it has got
- * in; and for an exclusive one when it was given back. */
+/** Has the turn of a number that was drawn come and gone? So it is, for a shared one, when it has got in; and for an exclusive one when
+ * it was given back. Any number of others may have had their turns since then. A number that is drawn after the word was loaded counts as
+ * one whose turn has gone. */
 static inline int dn_ticket_is_over(uint64_t word, int exclusive, uint32_t number)
 {
-    const uint32_t beyond =
-        dn_ticket_number((exclusive ? dn_ticket_write(word) : dn_ticket_read(word)) - number);
+    const uint32_t turn = exclusive ? dn_ticket_write(word) : dn_ticket_read(word);
 
-    return 0 != beyond && DN_TICKETS > beyond;
+    return dn_ticket_number(number - turn) >= dn_ticket_number(dn_ticket_next(word) - turn);
 }
 
 /** What a holder adds when it gives the lock back. */

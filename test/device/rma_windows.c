@@ -377,6 +377,20 @@ static void locks_are_given_back_for_the_lost(dn_world_t *world)
         lose_rank(false);
         come_so_far(2, DN_RMA_WISH_NONE, 0, write);
         find_orphan();
+        drawn += 1 + DN_TICKETS + 1;
+        expect_free(drawn);
+        /* The same, where the step that says so has not come yet: of rank 2, and of rank 1. */
+        come_so_far(2, HAS, dn_ticket_number(UINT32_MAX - 100 + drawn), next + read);
+        come_so_far(1, SHARES, 0, (next + read + write) * (DN_TICKETS + 1));
+        lose_rank(false);
+        come_so_far(2, DN_RMA_WISH_NONE, 0, write);
+        find_orphan();
+        drawn += 1 + DN_TICKETS + 1;
+        expect_free(drawn);
+        come_so_far(1, HAS, dn_ticket_number(UINT32_MAX - 100 + drawn), next + read);
+        come_so_far(1, HAS, dn_ticket_number(UINT32_MAX - 100 + drawn),
+                    (next + read + write) * (DN_TICKETS + 1));
+        lose_rank(true);
         expect_free(drawn + 1 + DN_TICKETS + 1);
     }
     part.win.far[1].lost = 0;
