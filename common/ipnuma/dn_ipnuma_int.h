@@ -376,7 +376,7 @@ void dn_ipnuma_socket_close(dn_ipnuma_t *ipnuma);
 int dn_ipnuma_socket_connect(dn_ipnuma_t *ipnuma, const dn_ipnuma_where_t *where);
 /** Close such a socket. -1: there is none. */
 void dn_ipnuma_socket_disconnect(dn_ipnuma_t *ipnuma, int fd);
-/** Most bytes of a datagram that the path to a process takes whole, as far as the kernel knows.
+/** Most bytes of a datagram that the path to a process takes whole, and at least DN_IPNUMA_DATAGRAM_LEAST; 0: the kernel does not say.
  * @param[in] fd  From dn_ipnuma_socket_connect(), or -1. */
 uint32_t dn_ipnuma_socket_mtu(const dn_ipnuma_where_t *where, int fd);
 /** Send a datagram, which may be lost. @param[in] fd  A socket that sends only there; -1: the port's own.

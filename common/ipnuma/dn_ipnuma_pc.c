@@ -103,8 +103,9 @@ dn_ipnuma_pc_t *dn_ipnuma_pc_open(dn_ipnuma_t *ipnuma, const dn_ipnuma_where_t *
     const int same_host = 0 == memcmp(where->host, ipnuma->where.host, sizeof(where->host));
     const int pidfd = same_host ? dn_process_open(where->os_pid) : -1;
     const int fd = dn_ipnuma_socket_connect(ipnuma, where);
+    const uint32_t mtu = dn_ipnuma_socket_mtu(where, fd);
     const dn_ipnuma_link_terms_t terms = {.first = ipnuma->first,
-                                          .datagram = dn_ipnuma_socket_mtu(where, fd),
+                                          .datagram = 0 != mtu ? mtu : DN_IPNUMA_DATAGRAM_LEAST,
                                           .window = where->window,
                                           .ahead = ipnuma->where.window,
                                           .credit = where->credit,
@@ -169,7 +170,7 @@ void dn_ipnuma_pc_fit(dn_ipnuma_pc_t *pc)
 {
     const uint32_t mtu = dn_ipnuma_socket_mtu(&pc->where, pc->fd);
 
-    /* 0: the kernel does not say. What was known of the path stays. */
+    /* Where the kernel does not say, what was known of the path stays. */
     if (0 != mtu && dn_ipnuma_link_fit(&pc->link, mtu)) {
         /* The kernel may send rows of datagrams that are as long as that. */
         pc->one_by_one = 0;

@@ -263,6 +263,9 @@ uint32_t dn_ipnuma_socket_mtu(const dn_ipnuma_where_t *where, int fd)
 {
     const uint32_t mtu = 0 <= fd ? dn_ipnuma_socket_path_mtu(fd) : dn_ipnuma_socket_ask_mtu(where);
     const uint32_t most = where->datagram < DN_IPNUMA_DATAGRAM ? where->datagram : DN_IPNUMA_DATAGRAM;
+    if (0 == mtu) {
+        return 0;
+    }
     const uint32_t whole = mtu < DN_IPNUMA_HEADERS ? 0 : mtu - DN_IPNUMA_HEADERS;
     const uint32_t datagram = whole < most ? whole : most;
     /* A datagram that is longer than the path takes goes in fragments of IP. */
