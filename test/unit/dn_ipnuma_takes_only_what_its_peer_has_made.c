@@ -347,15 +347,18 @@ static void another_auth_is_refused(void **state)
 
 static const dn_tlp_t leave = {.kind = DN_TLP_MESSAGE, .message = DN_TLP_LEAVE};
 
-/** Open both ports. Datagrams are made up in the name of port 0: it may say that something came of what it has not sent. */
+/** Open both ports. Datagrams are made up in the name of port 0. Port 0 says nothing until close_after_lies(): it would take leave of
+ * who says that something came of what it has not sent. */
 static void open_to_be_told_lies(void)
 {
     open_both(DN_AUTH_FULL);
     dn_test_log.expected = 1;
+    dn_ipnuma_lock(device_of(0));
 }
 
 static void close_after_lies(void)
 {
+    dn_ipnuma_unlock(device_of(0));
     dn_close(port[1]);
     dn_close(port[0]);
     dn_test_log.expected = 0;
@@ -456,7 +459,6 @@ static void parts_make_the_piece_that_they_were_cut_from(void **state)
 
     (void) state;
     open_to_be_told_lies();
-    dn_ipnuma_lock(device_of(0));
     dn_ipnuma_pc_t *pc = pc_of_first();
     uint64_t number = pc->link.seen.range[0].last + 1000;
     for (unsigned i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
@@ -482,7 +484,6 @@ static void parts_make_the_piece_that_they_were_cut_from(void **state)
     come(bytes, make_part(bytes, number++, WHOLE + 4, 2, 104));
     assert_int_equal(pc->state, DN_IPNUMA_DEAD);
     assert_non_null(strstr(dn_test_log.last, "sent two pieces of one offset"));
-    dn_ipnuma_unlock(device_of(0));
     close_after_lies();
 }
 
@@ -508,7 +509,6 @@ static void the_piece_that_all_wait_for_has_a_place(void **state)
 
     (void) state;
     open_to_be_told_lies();
-    dn_ipnuma_lock(device_of(0));
     dn_ipnuma_pc_t *pc = pc_of_first();
     uint64_t number = pc->link.seen.range[0].last + 1000;
     /* Some bytes lie between, so that none of them is taken. */
@@ -523,7 +523,6 @@ static void the_piece_that_all_wait_for_has_a_place(void **state)
     assert_int_equal(pc->link.next, next + WHOLE);
     assert_int_equal(pc->link.earlies, 2 * DN_LOSS_FLYING);
     assert_int_equal(pc->state, DN_IPNUMA_OPEN);
-    dn_ipnuma_unlock(device_of(0));
     close_after_lies();
 }
 
@@ -537,8 +536,6 @@ static void who_sends_beyond_its_credit_is_cut_off(void **state)
     (void) state;
     ring_lines = 64;
     open_to_be_told_lies();
-    /* Port 0 says nothing meanwhile. */
-    dn_ipnuma_lock(device_of(0));
     dn_ipnuma_pc_t *pc = pc_of_first();
     const uint32_t credit = device_of(1)->where.credit;
     const uint64_t number = pc->link.seen.range[0].last + 1000;
@@ -551,7 +548,6 @@ static void who_sends_beyond_its_credit_is_cut_off(void **state)
     assert_int_equal(pc->state, DN_IPNUMA_DEAD);
     assert_int_equal(pc->waiting_cost, credit / cost * cost);
     assert_non_null(strstr(dn_test_log.last, "sent more messages than it had credit for"));
-    dn_ipnuma_unlock(device_of(0));
     close_after_lies();
     ring_lines = 0;
 }
@@ -563,7 +559,6 @@ static void what_lies_too_far_ahead_is_refused(void **state)
 
     (void) state;
     open_to_be_told_lies();
-    dn_ipnuma_lock(device_of(0));
     dn_ipnuma_pc_t *pc = pc_of_first();
     const uint64_t number = pc->link.seen.range[0].last + 1000;
     const uint64_t most = pc->link.ahead - dn_tlp_size(&message, NULL);
@@ -574,7 +569,6 @@ static void what_lies_too_far_ahead_is_refused(void **state)
     assert_int_equal(pc->state, DN_IPNUMA_DEAD);
     assert_int_equal(pc->link.earlies, 1);
     assert_non_null(strstr(dn_test_log.last, "sent more than there is room for"));
-    dn_ipnuma_unlock(device_of(0));
     close_after_lies();
 }
 
