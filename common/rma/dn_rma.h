@@ -226,8 +226,7 @@ typedef struct dn_rma_guard {
 typedef struct dn_rma_target {
     dn_rma_control_t *control; /**< of its block; NULL: not in the address space of this process */
     dn_peer_t *peer;
-    uint32_t number; /**< by which this process holds the lock of the target */
-    uint32_t gone;   /**< not 0: the process was found to have ended; it stays so */
+    uint32_t gone; /**< not 0: the process was found to have ended; it stays so */
     dn_rma_guard_t
         guard; /**< of accumulates on the target, from dn_rma_win_place() on; without a control part it guards nothing */
 } dn_rma_target_t;

@@ -220,15 +220,16 @@ static void dn_rma_rest(const dn_rma_win_t *win, dn_rma_wait_t *wait)
     } while (until > dn_clock_ns());
 }
 
-/** Wait for the turn of the number of this process. @param[in] word  The lock as it was found last. */
-static dn_status_t dn_rma_lock_await(dn_rma_win_t *win, int target, bool exclusive, uint64_t word)
+/** Wait for the turn of a number of this process. @param[in] word  The lock as it was found last. */
+static dn_status_t dn_rma_lock_await(dn_rma_win_t *win, int target, bool exclusive, uint32_t number,
+                                     uint64_t word)
 {
     const dn_rma_head_t head = dn_rma_head(win, target);
     dn_rma_row_t row = {.win = win, .far = &win->far[target]};
     dn_rma_wait_t wait = {.polls = 0};
 
     dn_rma_row_lock(&row, DN_AMO_ADD, 0, &row.far->asks);
-    while (!dn_ticket_is_turn(word, exclusive, win->target[target].number)) {
+    while (!dn_ticket_is_turn(word, exclusive, number)) {
         if (dn_ticket_is_broken(word)) {
             return DN_ERR_UNREACH;
         }
@@ -244,11 +245,11 @@ static dn_status_t dn_rma_lock_await(dn_rma_win_t *win, int target, bool exclusi
     return DN_OK;
 }
 
-/** The number is drawn: wait until it is its turn, and get in. */
+/** A number is drawn: wait until it is its turn, and get in. @param[in] word  The lock as the draw found it. */
 static dn_status_t dn_rma_lock_enter(dn_rma_win_t *win, int target, bool exclusive, uint64_t word)
 {
     const unsigned has = DN_RMA_WISH_FAR | (exclusive ? DN_RMA_WISH_EXCLUSIVE : 0) | DN_RMA_WISH_HAS;
-    const uint32_t number = win->target[target].number;
+    const uint32_t number = dn_ticket_next(word);
     const bool waits = !dn_ticket_is_turn(word, exclusive, number);
     dn_rma_row_t row = {.win = win, .far = &win->far[target]};
     dn_status_t status = DN_OK;
@@ -262,7 +263,7 @@ static dn_status_t dn_rma_lock_enter(dn_rma_win_t *win, int target, bool exclusi
     if (waits) {
         dn_rma_row_start(&row);
         row.n = 0;
-        status = dn_rma_lock_await(win, target, exclusive, word);
+        status = dn_rma_lock_await(win, target, exclusive, number, word);
     }
     if (DN_OK != status) {
         /* The number stays drawn: others behind it find the same. */
@@ -292,7 +293,6 @@ static dn_status_t dn_rma_lock_draw(dn_rma_win_t *win, int target, bool exclusiv
     }
     far->calm = far->guess == word;
     far->guess = word + DN_TICKET_NEXT_ONE + DN_TICKET_READ_ONE + DN_TICKET_WRITE_ONE;
-    win->target[target].number = dn_ticket_next(word);
     return dn_rma_lock_enter(win, target, exclusive, word);
 }
 
@@ -347,14 +347,14 @@ static void dn_rma_unlock_far(dn_rma_win_t *win, int target, bool exclusive)
 /** @{ */
 dn_status_t dn_rma_lock(dn_rma_win_t *win, int target, bool exclusive)
 {
-    dn_rma_target_t *to = &win->target[target];
+    dn_rma_control_t *control = win->target[target].control;
     dn_rma_wait_t wait = {.polls = 0};
 
-    if (NULL == to->control) {
+    if (NULL == control) {
         return dn_rma_lock_far(win, target, exclusive);
     }
-    dn_ticket_t *lock = &to->control->lock;
-    uint64_t *wish = &to->control->notes[win->rank].wish;
+    dn_ticket_t *lock = &control->lock;
+    uint64_t *wish = &control->notes[win->rank].wish;
     /* What the process wants is seen by the release of the number that is drawn. */
     if (!exclusive) {
         dn_store_release(wish, dn_rma_wish_word(DN_RMA_WISH_SHARES, 0));
@@ -363,9 +363,9 @@ dn_status_t dn_rma_lock(dn_rma_win_t *win, int target, bool exclusive)
         }
     }
     dn_store_release(wish, dn_rma_wish_word(DN_RMA_WISH_DRAWS, 0));
-    to->number = dn_ticket_draw(lock);
-    dn_store_release(wish, dn_rma_wish_word(DN_RMA_WISH_HAS, to->number));
-    while (!dn_ticket_try(lock, exclusive, to->number)) {
+    const uint32_t number = dn_ticket_draw(lock);
+    dn_store_release(wish, dn_rma_wish_word(DN_RMA_WISH_HAS, number));
+    while (!dn_ticket_try(lock, exclusive, number)) {
         if (dn_rma_is_lost(win, target) || dn_ticket_is_broken(dn_load_acquire(&lock->word))
             || (dn_rma_wait_long(win->rma, &wait) && dn_rma_lock_look(win, target))) {
             /* The number stays drawn: others behind it find the same. */
@@ -375,7 +375,7 @@ dn_status_t dn_rma_lock(dn_rma_win_t *win, int target, bool exclusive)
     }
     if (!exclusive) {
         dn_store_release(wish, dn_rma_wish_word(DN_RMA_WISH_SHARES, 0));
-        dn_rma_lock_ring(win, target, dn_ticket_number(to->number + 1));
+        dn_rma_lock_ring(win, target, dn_ticket_number(number + 1));
     }
     return DN_OK;
 }

@@ -134,11 +134,11 @@ DN_API uint64_t dn_tree_long_lines(const void *area);
 DN_API dn_status_t dn_tree_long_group(dn_tree_long_t *lng, uint32_t radix, const dn_tree_place_t *place);
 
 /**
- * Say where the lines of the first operation begin, and whether pieces are dense. The call may be left out before the first
- * operation where all areas are new and pieces are not dense.
+ * Say where the lines of the first operation begin, and whether all pieces are dense. The call may be left out before the first
+ * operation where all areas are new and not all pieces are dense.
  *
  * @param[in] first  The same in all processes: the most that dn_tree_long_lines() is in one of them.
- * @param[in] dense  Not 0: pieces are dense, for processes that share cores. The same in all processes.
+ * @param[in] dense  Not 0: all pieces are dense, for processes that share cores. The same in all processes.
  *
  * Ordering:   no process starts an operation before all have made this call.
  */
