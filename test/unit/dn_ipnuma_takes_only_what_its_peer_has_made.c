@@ -493,9 +493,12 @@ static size_t make_packet_ahead(uint8_t *bytes, uint64_t number, uint64_t ahead)
     const dn_tlp_t message = message_of(4);
     dn_ipnuma_link_t *link = &pc_of_first()->link;
 
+    /* The thread of port 1 looks at its connection, too. */
+    dn_ipnuma_lock(device_of(1));
     link->next += ahead;
     const size_t len = make_packet(bytes, number, &message);
     link->next -= ahead;
+    dn_ipnuma_unlock(device_of(1));
     return len;
 }
 
