@@ -515,7 +515,10 @@ void counters_grow(dn_world_t *world)
     dn_check_equal(after.messages_sent - before.messages_sent, 20);
     dn_check_equal(after.bytes_sent - before.bytes_sent, 10080);
     dn_check(10 + 10 * (1000 / 64) <= after.lines_sent - before.lines_sent);
-    dn_check_equal(after.dropped, 0);
+    /* A bad wire changes datagrams, and the port counts each of these. */
+    if (NULL == getenv("DN_BAD_WIRE")) {
+        dn_check_equal(after.dropped, 0);
+    }
     while (seen.messages < 20) {
         dn_world_progress(world);
     }
