@@ -78,6 +78,7 @@ typedef struct osc_module {
     struct osc_regions *regions; /**< dynamic window: what is attached (osc_dimmnet_dynamic.c); else NULL */
     dn_piece_t block;            /**< the block of this process (dn_rma.h) */
     unsigned tests;              /**< calls of MPI_Win_test in vain */
+    unsigned settles;            /**< calls of ompi_osc_dimmnet_settle(); wraps */
     osc_group_t posted;          /**< of the exposure epoch */
     osc_group_t started;         /**< of the access epoch */
     opal_mutex_t lock;           /**< protects epochs, locks, posted, started and the regions */

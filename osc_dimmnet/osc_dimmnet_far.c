@@ -314,13 +314,20 @@ int ompi_osc_dimmnet_far_accumulate(osc_module_t *module, int target, const osc_
     return osc_error(status);
 }
 
+/** One call in so many makes progress. */
+#define SETTLES 4
+
 int ompi_osc_dimmnet_settle(osc_module_t *module, int target)
 {
+    const unsigned settles = dn_load_relaxed(&module->settles);
     int rc = OMPI_SUCCESS;
 
     /* Progress is made also when nothing is pending: a program may flush while it polls its memory, and other processes may need this
-     * process. */
-    dn_ompi_progress_once();
+     * process. But not in each call: a look at all that may have come costs half as much as a put. Threads may lose a count. */
+    dn_store_relaxed(&module->settles, settles + 1);
+    if (0 == settles % SETTLES || dn_ompi_shares_core()) {
+        dn_ompi_progress_once();
+    }
     if (-1 != target) {
         dn_rma_batch_start(&module->rma, target, may_compute(module, target));
         return osc_error(dn_rma_settle(&module->rma, target));

@@ -258,8 +258,8 @@ typedef struct dn_rma_remote {
     dn_status_t status;
 } dn_rma_remote_t;
 
-/** Classes of length of batches of short puts and gets on private memory of this host: up to 1 KiB, up to 4 KiB, and more. */
-#define DN_RMA_CHOICES 3
+/** Classes of length of batches of short puts and gets on private memory of this host: up to 1 KiB, 2 KiB and so on, and above 32 KiB. */
+#define DN_RMA_CHOICES 7
 
 /** A far process: its memory is not mapped here, or it does not map the memory of this process. */
 typedef struct dn_rma_far {

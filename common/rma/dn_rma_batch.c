@@ -9,9 +9,10 @@
  * beside its blocks: 64 blocks of 4 KiB take 1.2 us each in calls of their own, and 0.4 us each in one call. So the operations
  * wait in a batch, one for each target and direction, until the batch is full or synchronisation asks for it.
  *
- * A target that is in a call of this library may carry out a batch (dn_rma_offer.c). Otherwise the kernel copies the bytes, and the
- * target may compute meanwhile. Which way is faster depends on the machine: on some machines a system call takes as long as two lines
- * that cross from core to core, on others as long as twenty. So the origin times both ways, and uses the faster one.
+ * A target that is in a call of this library may carry out a short batch (dn_rma_offer.c), or copy a share of one that is a single long
+ * operation (common/shm/dn_shm_help.c). Otherwise the kernel copies the bytes, and the target may compute meanwhile. Which way is faster
+ * depends on the machine: on some machines a system call takes as long as two lines that cross from core to core, on others as long as
+ * twenty. So the origin times both ways for each class of length, and uses the faster one.
  */
 #include "dn_config.h"
 
@@ -26,15 +27,63 @@
 /** Most bytes of a short operation. An offer that is full of short ones takes less time than a system call with 64 (perf/dn_rma put_bw). */
 #define DN_RMA_BATCH_SHORT 512
 
-/** Puts, or gets, of one target that wait for more. They go in one transfer. */
+/** Puts, or gets, of one target. They wait for more in dn_rma_far_t::batch, and go in one transfer: the task is theirs. When it ends,
+ * the batch is kept for the next operations, or freed if there is another batch by then. */
 typedef struct dn_rma_batch {
-    dn_key_t key; /**< of the segment that all of them are in */
+    dn_rma_task_t task; /**< first */
+    dn_rma_win_t *win;
+    bool write;
+    bool timed;
+    unsigned way;      /**< of DN_RMA_BY_BOTH and DN_RMA_BY_KERNEL: how it is carried out */
+    uint64_t began_ns; /**< when it was started; if it is timed */
+    dn_key_t key;      /**< of the segment that all of them are in */
     uint32_t count;
     uint64_t bytes;
-    dn_rma_task_t *task;                 /**< once it has begun */
     dn_block_t here[DN_RMA_MOVES_MOST];  /**< addresses */
     dn_block_t there[DN_RMA_MOVES_MOST]; /**< offsets in the segment */
 } dn_rma_batch_t;
+
+/** The ways of a batch, as dn_choice_make() tells them apart. */
+enum {
+    DN_RMA_BY_BOTH, /**< the target takes part: by an offer, or, of what is too long for an offer, by a copy that both share */
+    DN_RMA_BY_KERNEL /**< one system call, and the target may compute */
+};
+
+/** How often each way is tried. */
+static const dn_choice_plan_t dn_rma_plan = {.tries = {24, 24}, .counts = 8, .once = 16, .every = 8192};
+
+/** The choice for batches about as long: up to 1 KiB, 2 KiB, 4 KiB and so on. */
+static dn_choice_t *dn_rma_choice_of(const dn_rma_batch_t *batch)
+{
+    unsigned index = 0;
+
+    while (DN_RMA_CHOICES > index + 1 && (UINT64_C(1024) << index) < batch->bytes) {
+        index++;
+    }
+    return &batch->task.far->choice[batch->write][index];
+}
+
+/** dn_rma_task_t::end. */
+static void dn_rma_batch_end(dn_rma_task_t *task, dn_status_t status)
+{
+    dn_rma_batch_t *batch = (dn_rma_batch_t *) task;
+    dn_rma_win_t *win = batch->win;
+    dn_rma_batch_t **place = &task->far->batch[batch->write];
+
+    /* dn_rma_task_end() has kept an error already. */
+    if (batch->timed && DN_OK == status) {
+        dn_choice_learn(dn_rma_choice_of(batch), batch->way, dn_clock_ns() - batch->began_ns);
+    }
+    batch->count = 0;
+    batch->bytes = 0;
+    dn_rma_enter(win, &win->lock);
+    if (NULL == *place) {
+        *place = batch;
+        batch = NULL;
+    }
+    dn_rma_leave(win, &win->lock);
+    free(batch);
+}
 
 /** Take a batch from its target: from here on the batch counts as pending. Under the window's lock. @return NULL: no batch to start. */
 static dn_rma_batch_t *dn_rma_batch_take(dn_rma_win_t *win, int target, bool write)
@@ -45,68 +94,43 @@ static dn_rma_batch_t *dn_rma_batch_take(dn_rma_win_t *win, int target, bool wri
     if (NULL == batch || 0 == batch->count) {
         return NULL;
     }
-    batch->task = calloc(1, sizeof(*batch->task));
-    if (NULL == batch->task) {
-        far->error = DN_ERR_NOMEM;
-        batch->count = 0;
-        batch->bytes = 0;
-        return NULL;
-    }
-    dn_rma_task_begin(win, target, batch->task);
     far->batch[write] = NULL;
+    dn_rma_task_begin(win, target, &batch->task);
     return batch;
 }
 
-/** The ways of a batch, as dn_choice_make() tells them apart. */
-enum { DN_RMA_BY_OFFER, DN_RMA_BY_KERNEL };
-
-/** How often each way is tried. */
-static const dn_choice_plan_t dn_rma_plan = {.tries = {24, 24}, .counts = 8, .once = 16, .every = 8192};
-
-/** An offer that ended in DN_ERR_AGAIN later than this was taken back: it cost the wait, and the system call after it. */
+/** An offer that ended in DN_ERR_AGAIN sooner than this was not made, or declined. After that it was taken back: then the time until the
+ * system call is over is the cost of the offer. */
 #define DN_RMA_TAKEN_BACK_NS 1000u
 
-static dn_choice_t *dn_rma_choice_of(dn_rma_far_t *far, uint64_t bytes, bool write)
-{
-    return &far->choice[write][1024 >= bytes ? 0 : 4096 >= bytes ? 1 : 2];
-}
-
-/** Carry out a batch, or start it. @retval DN_INPROGRESS  dn_rma_task_end() was called, or will be. */
-static dn_status_t dn_rma_batch_do(dn_rma_win_t *win, int target, const dn_rma_batch_t *batch,
-                                   dn_xfer_t *xfer, bool write)
+/** Carry out a batch, or start it. @retval DN_INPROGRESS  dn_rma_task_end() was called, or will be: the batch may be gone. */
+static dn_status_t dn_rma_batch_do(dn_rma_win_t *win, int target, dn_rma_batch_t *batch, dn_xfer_t *xfer)
 {
     const dn_rma_moves_t moves = {batch->here, batch->there, batch->count, batch->bytes};
-    dn_choice_t *choice = dn_rma_choice_of(&win->far[target], batch->bytes, write);
     const bool fits = dn_rma_offer_fits(&win->far[target], &moves);
-    bool timed = false;
 
-    const unsigned way = fits ? dn_choice_make(choice, &dn_rma_plan, 1, &timed) : DN_RMA_BY_KERNEL;
-    const uint64_t began = timed ? dn_clock_ns() : 0;
-    dn_status_t status = DN_RMA_BY_OFFER == way ? dn_rma_offer(win, target, &moves, write) : DN_ERR_AGAIN;
-    const uint64_t offered = timed ? dn_clock_ns() : 0;
-    if (DN_ERR_AGAIN != status) {
-        if (timed && DN_OK == status) {
-            dn_choice_learn(choice, DN_RMA_BY_OFFER, offered - began);
+    batch->way = dn_choice_make(dn_rma_choice_of(batch), &dn_rma_plan, 1, &batch->timed);
+    batch->began_ns = batch->timed ? dn_clock_ns() : 0;
+    if (fits && DN_RMA_BY_BOTH == batch->way) {
+        dn_status_t status = dn_rma_offer(win, target, &moves, batch->write);
+
+        if (DN_ERR_AGAIN != status) {
+            return status;
         }
-        return status;
-    }
-    /* Both ends of a copy that they share are not timed by one of them. */
-    xfer->flags |= timed ? DN_XFER_UNSHARED : 0;
-    status = dn_rma_transfer(batch->task, xfer, write);
-    if (timed && DN_OK == status) {
-        const uint64_t now = dn_clock_ns();
-        dn_choice_learn(choice, DN_RMA_BY_KERNEL, now - offered);
-        if (DN_RMA_TAKEN_BACK_NS < offered - began) {
-            dn_choice_learn(choice, DN_RMA_BY_OFFER, now - began);
+        if (batch->timed && DN_RMA_TAKEN_BACK_NS > dn_clock_ns() - batch->began_ns) {
+            batch->way = DN_RMA_BY_KERNEL;
         }
     }
+    if (DN_RMA_BY_KERNEL == batch->way) {
+        xfer->flags |= DN_XFER_UNSHARED;
+    }
+    const dn_status_t status = dn_rma_transfer(&batch->task, xfer, batch->write);
     return DN_OK == status ? DN_INPROGRESS : status;
 }
 
-/** Start a batch that was taken, and keep its memory for the next one. */
-static void dn_rma_batch_send(dn_rma_win_t *win, int target, dn_rma_batch_t *batch, bool write, bool alone)
+/** Start a batch that was taken. */
+static void dn_rma_batch_send(dn_rma_win_t *win, int target, dn_rma_batch_t *batch, bool alone)
 {
-    dn_rma_far_t *far = &win->far[target];
     dn_xfer_t xfer = {.key = &batch->key, .len = batch->bytes, .flags = alone ? DN_XFER_ALONE : 0};
     const dn_sg_t here = {.block = batch->here, .count = batch->count};
     const dn_sg_t there = {.block = batch->there, .count = batch->count};
@@ -118,19 +142,10 @@ static void dn_rma_batch_send(dn_rma_win_t *win, int target, dn_rma_batch_t *bat
         xfer.local_sg = &here;
         xfer.remote_sg = &there;
     }
-    const dn_status_t status = dn_rma_batch_do(win, target, batch, &xfer, write);
+    const dn_status_t status = dn_rma_batch_do(win, target, batch, &xfer);
     if (DN_INPROGRESS != status) {
-        dn_rma_task_end(batch->task, status);
+        dn_rma_task_end(&batch->task, status);
     }
-    batch->count = 0;
-    batch->bytes = 0;
-    dn_rma_enter(win, &win->lock);
-    if (NULL == far->batch[write]) {
-        far->batch[write] = batch;
-        batch = NULL;
-    }
-    dn_rma_leave(win, &win->lock);
-    free(batch);
 }
 
 static bool dn_rma_batch_has_room(const dn_rma_far_t *far, const dn_rma_batch_t *batch, const dn_xfer_t *xfer)
@@ -146,7 +161,7 @@ static bool dn_rma_batch_has_room(const dn_rma_far_t *far, const dn_rma_batch_t 
 }
 
 /** Add an operation to a batch. Under the window's lock. @return false: no memory. */
-static bool dn_rma_batch_put_in(dn_rma_far_t *far, const dn_xfer_t *xfer, bool write)
+static bool dn_rma_batch_put_in(dn_rma_win_t *win, dn_rma_far_t *far, const dn_xfer_t *xfer, bool write)
 {
     dn_rma_batch_t *batch = far->batch[write];
 
@@ -155,6 +170,9 @@ static bool dn_rma_batch_put_in(dn_rma_far_t *far, const dn_xfer_t *xfer, bool w
         if (NULL == batch) {
             return false;
         }
+        batch->task = (dn_rma_task_t){.end = dn_rma_batch_end};
+        batch->win = win;
+        batch->write = write;
         batch->count = 0;
         batch->bytes = 0;
         far->batch[write] = batch;
@@ -180,10 +198,10 @@ bool dn_rma_batch_add(dn_rma_win_t *win, int target, const dn_xfer_t *xfer, bool
     if (NULL != far->batch[write] && !dn_rma_batch_has_room(far, far->batch[write], xfer)) {
         full = dn_rma_batch_take(win, target, write);
     }
-    const bool added = dn_rma_batch_put_in(far, xfer, write);
+    const bool added = dn_rma_batch_put_in(win, far, xfer, write);
     dn_rma_leave(win, &win->lock);
     if (NULL != full) {
-        dn_rma_batch_send(win, target, full, write, alone);
+        dn_rma_batch_send(win, target, full, alone);
     }
     return added;
 }
@@ -199,7 +217,7 @@ void dn_rma_batch_start(dn_rma_win_t *win, int target, bool alone)
         dn_rma_leave(win, &win->lock);
 
         if (NULL != batch) {
-            dn_rma_batch_send(win, target, batch, 0 != write, alone);
+            dn_rma_batch_send(win, target, batch, alone);
         }
     }
 }
