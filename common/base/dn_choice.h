@@ -61,14 +61,15 @@ static inline unsigned dn_choice_make(dn_choice_t *choice, const dn_choice_plan_
     return 0 != second && second < first;
 }
 
-/** Learn the cost of an operation. An operation that took far longer than the known cost was disturbed, and counts less. A smaller cost
- * changes the known cost more than a larger one: so a first operation that was disturbed is soon forgotten. */
+/** Learn the cost of an operation. The known cost is about the mean. But an operation that took far longer than the known cost was disturbed,
+ * and counts less. And a known cost that is far larger than the new one comes from a disturbed operation, the first one perhaps, and is
+ * soon forgotten. */
 static inline void dn_choice_learn(dn_choice_t *choice, unsigned way, uint64_t took)
 {
     const int64_t known = dn_load_relaxed(&choice->cost[way]);
     const uint64_t most = 0 == known ? DN_CHOICE_MOST : 4 * (uint64_t) known;
     const int64_t cost = (int64_t) (took < most ? took : most);
-    int64_t next = 0 == known ? cost : known + (cost - known) / (cost < known ? 2 : 8);
+    int64_t next = 0 == known ? cost : known + (cost - known) / (4 * cost < known ? 2 : 8);
 
     next = DN_CHOICE_MOST < next ? DN_CHOICE_MOST : next;
     dn_store_relaxed(&choice->cost[way], (uint32_t) (0 < next ? next : 1));

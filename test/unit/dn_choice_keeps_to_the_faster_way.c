@@ -69,6 +69,25 @@ static void a_disturbance_is_none(void **state)
     assert_int_equal(run(&choice, ROUND, 500, 800), TRIES);
 }
 
+/** A way that is the faster one now and then, and not on the whole, is not taken for the faster one. */
+static void the_mean_counts(void **state)
+{
+    dn_choice_t choice = {0};
+    unsigned firsts = 0;
+    unsigned turn = 0;
+
+    for (unsigned i = 0; i < 4 * ROUND; i++) {
+        bool timed;
+        const unsigned way = dn_choice_make(&choice, &plan, 1, &timed);
+
+        if (timed) {
+            dn_choice_learn(&choice, way, SECOND == way ? 900 : 0 == turn++ % 2 ? 600 : 1800);
+        }
+        firsts += FIRST == way;
+    }
+    assert_in_range(firsts, 4 * TRIES, 4 * TRIES + ROUND / 16);
+}
+
 /** The first way was never timed: there may be a reason, but none to give it up. */
 static void what_is_not_known_is_not_worse(void **state)
 {
@@ -134,6 +153,7 @@ int main(void)
         cmocka_unit_test(the_faster_way_has_nearly_all),
         cmocka_unit_test(a_change_is_noticed),
         cmocka_unit_test(a_disturbance_is_none),
+        cmocka_unit_test(the_mean_counts),
         cmocka_unit_test(what_is_not_known_is_not_worse),
         cmocka_unit_test(a_way_that_warms_up_is_tried_for_longer),
         cmocka_unit_test(large_ones_are_timed_more_often),
