@@ -48,6 +48,9 @@
  * have no such handicap, since the sender goes on as soon as the pieces have left. */
 #define HANDICAP 1.15f
 
+/** The same of PULL over ALONE, where both processes send: the sender that copies a share has less time for its own messages. */
+#define HANDICAP_BOTH 1.15f
+
 /** Least number of messages in pieces whose time does not count (DN_PACE_COLD_BYTES). */
 #define LEAST_COLD 4
 
@@ -139,7 +142,10 @@ static int dn_pace_beats(const struct dn_pace_class *class, enum dn_pace_way way
 /** The faster one of the ways in which the kernel copies. */
 static enum dn_pace_way dn_pace_best_pull(const struct dn_pace_class *class)
 {
-    return dn_pace_beats(class, DN_PACE_ALONE, DN_PACE_PULL) ? DN_PACE_ALONE : DN_PACE_PULL;
+    const float margin = 0 != class->both ? HANDICAP_BOTH : 1;
+    const float pull = class->cost[DN_PACE_PULL], alone = class->cost[DN_PACE_ALONE];
+
+    return 0 != alone && (0 == pull || alone < margin * pull) ? DN_PACE_ALONE : DN_PACE_PULL;
 }
 
 /** The best way of the ways by which messages have come. */
@@ -406,6 +412,24 @@ static void dn_pace_meet(dn_pace_t *pace, size_t len)
     }
 }
 
+/** A message has come. The first time that both processes send messages of this class, and the cores are far, the kernel's ways are tried
+ * anew. */
+static void dn_pace_heed_both(dn_pace_t *pace, struct dn_pace_class *class)
+{
+    const uint32_t gave = dn_load_relaxed(&pace->gave);
+
+    if (0 == gave) {
+        return;
+    }
+    dn_store_relaxed(&pace->gave, gave - 1);
+    if (0 == class->both && DN_PACE_WAYS == class->turn && class->tries <= class->left
+        && DN_PACE_PLACE_FAR == dn_pace_place(pace)) {
+        class->both = 1;
+        class->kernel = 2;
+        class->left = 0;
+    }
+}
+
 void dn_pace_look(dn_pace_t *pace, uint64_t ns)
 {
     const uint32_t line = UINT32_MAX < ns ? UINT32_MAX : (uint32_t) ns;
@@ -460,6 +484,7 @@ enum dn_pace_way dn_pace_choose(dn_pace_t *pace, enum dn_pace_stream stream, siz
     if (!class->met) {
         dn_pace_meet(pace, len);
     }
+    dn_pace_heed_both(pace, class);
     const enum dn_pace_way wanted = dn_pace_wanted(class, class->flows);
     if (DN_PACE_HELD == begin && DN_PACE_PIECES == wanted) {
         return dn_pace_unmet(pace, class);

@@ -24,7 +24,7 @@
  * to go.
  *
  * Units:      bytes, nanoseconds of any monotonic clock.
- * Threads:    none of these functions locks: one thread at a time.
+ * Threads:    none of these functions locks: one thread at a time, but for dn_pace_give().
  *
  * Pinned by test/unit/dn_pace_keeps_to_the_faster_way.c.
  */
@@ -34,6 +34,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "dn_atomic.h"
 #include "dn_types.h"
 
 enum dn_pace_way {
@@ -98,12 +99,17 @@ typedef struct dn_pace {
         uint8_t hasty;          /**< trials still to come soon, as known costs are old or of other lengths */
         uint8_t kernel;         /**< the same, of the kernel's ways only: trials that have not begun */
         uint8_t unmet;          /**< messages in a row that were announced, though they were to flow */
+        uint8_t both;           /**< not 0: the kernel's ways were tried anew, as both processes send */
     } class[DN_PACE_CLASSES];
     uint32_t line; /**< ns that a line of the sender took to come: the least of `looks` lines */
     uint8_t looks; /**< up to DN_PACE_LOOKS */
     uint64_t last; /**< when the last message ended whose end was timed */
     int skipped;   /**< not 0: another message has ended since, and no clock was read */
+    uint32_t gave; /**< long messages to come until this process counts as one that sends none itself: dn_pace_give() */
 } dn_pace_t;
+
+/** Long messages that come after the last one that this process has sent, until it counts as one that sends none. */
+#define DN_PACE_GAVE 64u
 
 /** The bit of DN_PACE_FLOW_ALL for messages of @p len bytes; 0: they are too long to flow. */
 DN_API uint32_t dn_pace_flow_bit(size_t len);
@@ -121,6 +127,14 @@ enum dn_pace_begin {
     DN_PACE_FLOWS,     /**< its bytes follow: the message goes by DN_PACE_PIECES */
     DN_PACE_UNTIMED,   /**< as DN_PACE_FLOWS, but its sender has read no clock: it ends with dn_pace_skip() */
 };
+
+/** This process sends a long message to the peer. Any thread may say so at any time; a count that is lost makes no difference. */
+static inline void dn_pace_give(dn_pace_t *pace)
+{
+    if (DN_PACE_GAVE != dn_load_relaxed(&pace->gave)) {
+        dn_store_relaxed(&pace->gave, DN_PACE_GAVE);
+    }
+}
 
 /** The way for a message of @p len bytes that begins now. */
 DN_API enum dn_pace_way dn_pace_choose(dn_pace_t *pace, enum dn_pace_stream stream, size_t len,

@@ -361,6 +361,9 @@ static dn_status_t dn_tag_send_somehow(dn_tag_req_t *req, int synchronous)
     if (dn_tag_push(req)) {
         return DN_OK;
     }
+    if (peer->eager_limit < len) {
+        dn_pace_give(&peer->pace);
+    }
     if (synchronous || !dn_tag_flow(req)) {
         if (__builtin_expect(!dn_tag_plan(req, synchronous), 0)) {
             return DN_ERR_NOMEM;

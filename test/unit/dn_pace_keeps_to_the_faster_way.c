@@ -619,6 +619,54 @@ static void far_cores_try_the_kernel_at_a_new_length(void **state)
     }
 }
 
+/** Where the cores are far and both processes send, pieces that were the best of a shorter length are compared with the kernel's ways within
+ * the first messages of a new length: no sender has a lead that a trial would end. */
+static void far_cores_that_both_send_try_the_kernel_anew(void **state)
+{
+    const speed_t shorter = {{4200, 3700, 2700}};
+    const speed_t longer = {{6000, 5500, 7200}};
+
+    for (int both = 0; both < 2; both++) {
+        dn_pace_t pace = {0};
+        unsigned alone = 0;
+
+        look(&pace, 16384, &shorter, DN_PACE_NEAR_NS + 1);
+        (void) run_flows(&pace, 16384, &shorter, 100, 0, DN_PACE_ALONE);
+        for (unsigned i = 0; i < 200; i++) {
+            if (0 != both) {
+                dn_pace_give(&pace);
+            }
+            alone += run_flows(&pace, 32768, &longer, 1, 0, DN_PACE_ALONE);
+        }
+        if (0 != both) {
+            assert_in_range(alone, 100, 200);
+        } else {
+            assert_int_equal(alone, 0);
+        }
+    }
+}
+
+/** Where both processes send, a share that the sender copies has to save more than a little. Its own messages wait meanwhile. */
+static void a_little_help_is_none_where_both_send(void **state)
+{
+    const speed_t speed = {{2000, 2100, 9000}};
+    uint64_t lost;
+
+    for (int both = 0; both < 2; both++) {
+        dn_pace_t pace = {0};
+        unsigned alone = 0;
+
+        look(&pace, 65536, &speed, DN_PACE_NEAR_NS + 1);
+        for (unsigned i = 0; i < 300; i++) {
+            if (0 != both) {
+                dn_pace_give(&pace);
+            }
+            alone += run(&pace, 65536, &speed, 1, DN_PACE_ALONE, &lost);
+        }
+        assert_in_range(alone, 0 != both ? 200 : 1, 0 != both ? 299 : 100);
+    }
+}
+
 /** A line that something disturbs is slower than the cores are far. */
 static void the_fastest_line_counts(void **state)
 {
@@ -662,6 +710,8 @@ int main(void)
         cmocka_unit_test(first_pieces_of_near_cores_are_judged_warm),
         cmocka_unit_test(far_cores_begin_with_the_kernel),
         cmocka_unit_test(far_cores_try_the_kernel_at_a_new_length),
+        cmocka_unit_test(far_cores_that_both_send_try_the_kernel_anew),
+        cmocka_unit_test(a_little_help_is_none_where_both_send),
         cmocka_unit_test(the_fastest_line_counts),
         cmocka_unit_test(no_time_is_taken_across_a_message_without_one),
     };
