@@ -204,14 +204,18 @@ static int dn_ipnuma_link_cut(dn_ipnuma_link_t *link, dn_ipnuma_body_t **at)
     return 1;
 }
 
-/** If long packets go nowhere, send short ones from now on, and after a long time long ones again. */
+/** If long packets go nowhere, send short ones from now on; and long ones again when one comes after all, or it is time to try. */
 static void dn_ipnuma_link_look(dn_ipnuma_link_t *link, uint64_t now)
 {
     if (dn_loss_in_hole(&link->loss)) {
+        const uint64_t longer =
+            DN_IPNUMA_RAISE_MOST_NS / 2 < link->hole_ns ? DN_IPNUMA_RAISE_MOST_NS : 2 * link->hole_ns;
+        link->hole_ns = dn_loss_is_narrow(&link->loss) ? longer : DN_IPNUMA_RAISE_NS;
         link->hole_at = now;
         dn_ipnuma_link_measure(link);
         dn_loss_leave_hole(&link->loss, dn_ipnuma_link_fate, link);
-    } else if (0 != link->hole_at && now - link->hole_at > DN_IPNUMA_RAISE_NS) {
+    } else if (0 != link->hole_at
+               && (!dn_loss_is_narrow(&link->loss) || now - link->hole_at > link->hole_ns)) {
         link->hole_at = 0;
         dn_ipnuma_link_measure(link);
     }

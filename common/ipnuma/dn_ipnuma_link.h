@@ -93,6 +93,7 @@ struct dn_ipnuma_link {
     uint32_t fits; /**< bytes of TLPs that the path takes in a datagram, as the kernel says, at most `room` */
     uint32_t piece;   /**< bytes of TLPs in a new body: `fits`, or DN_IPNUMA_PART_BYTES in a black hole */
     uint64_t hole_at; /**< when a black hole was found; 0: there is none */
+    uint64_t hole_ns; /**< how long it lasts at most, or the last one */
     dn_ipnuma_body_t *waits, *last; /**< not sent yet; the last may have room */
     uint8_t *newest_at;      /**< the TLP that was appended last: in `last` while `waits` is not NULL */
     dn_tlp_t newest;         /**< what it says */
@@ -150,8 +151,14 @@ void dn_ipnuma_link_close(dn_ipnuma_link_t *link);
 void dn_ipnuma_link_key(dn_ipnuma_link_t *link, dn_auth_mode_t auth, const dn_auth_pair_t *pair,
                         dn_auth_role_t role, uint64_t token, uint64_t now);
 
-/** After this time a path on which a black hole was found may be as wide again as the kernel says: PMTU_RAISE_TIMER of RFC 8899. */
-#define DN_IPNUMA_RAISE_NS UINT64_C(600000000000)
+/**
+ * After this time a path on which a black hole was found is tried with long packets again, and after twice the time of before where that
+ * finds the hole again. By RFC 8899 a sender searches upwards as soon as the path has brought its base size, and every PMTU_RAISE_TIMER of
+ * 600 s when the search is over. Here each try costs DN_LOSS_HOLE turns of lost packets, so the first waits for longer. Losses of a crowd
+ * that looked like a hole are over by then.
+ */
+#define DN_IPNUMA_RAISE_NS      UINT64_C(10000000000)
+#define DN_IPNUMA_RAISE_MOST_NS UINT64_C(600000000000)
 
 /** The kernel says that the path takes datagrams of @p datagram bytes, DN_IPNUMA_DATAGRAM_LEAST or more. What is longer is cut when it is
  * sent. @return 1: these are other bytes than before. */

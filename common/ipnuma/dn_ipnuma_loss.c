@@ -114,26 +114,65 @@ void dn_loss_sent(dn_loss_t *loss, uint64_t now, void *load, size_t size)
     loss->sent_at = now;
 }
 
-static int dn_loss_is_long(const dn_loss_packet_t *packet)
+static int dn_loss_is_long(uint32_t size)
 {
-    return DN_LOSS_BASE + DN_LOSS_OVERHEAD < packet->size;
+    return DN_LOSS_BASE + DN_LOSS_OVERHEAD < size;
+}
+
+/** Note that a packet has come, maybe after it counted as lost. */
+static void dn_loss_note_come(dn_loss_t *loss, uint64_t number, uint32_t size)
+{
+    dn_loss_hole_t *hole = &loss->hole;
+
+    loss->narrow = size < loss->narrow ? loss->narrow : 0;
+    if (0 != hole->size && size >= hole->size) {
+        *hole = (dn_loss_hole_t){.from = number > hole->from ? number : hole->from};
+    } else {
+        hole->came = number > hole->came ? number : hole->came;
+    }
+}
+
+static void dn_loss_note_lost(dn_loss_t *loss, uint64_t number, uint32_t size)
+{
+    dn_loss_hole_t *hole = &loss->hole;
+
+    if (!dn_loss_is_long(size)) {
+        return;
+    }
+    loss->late[loss->late_at] = (dn_loss_late_t){.number = number, .size = size};
+    loss->late_at = (loss->late_at + 1) % DN_LOSS_LATE;
+    if (number > hole->from) {
+        hole->size = 0 == hole->size || size < hole->size ? size : hole->size;
+        hole->lost = 0 == hole->lost || number < hole->lost ? number : hole->lost;
+    }
 }
 
 /** Note what a packet's fate says of a black hole. */
-static void dn_loss_note(dn_loss_hole_t *hole, const dn_loss_packet_t *packet, int lost)
+static void dn_loss_note(dn_loss_t *loss, const dn_loss_packet_t *packet, int lost)
 {
-    if (!lost && 0 != hole->size && packet->size >= hole->size) {
-        *hole = (dn_loss_hole_t){.from = packet->number > hole->from ? packet->number : hole->from};
-    } else if (!lost) {
-        hole->came = packet->number > hole->came ? packet->number : hole->came;
-    } else if (dn_loss_is_long(packet) && packet->number > hole->from) {
-        hole->size = 0 == hole->size || packet->size < hole->size ? packet->size : hole->size;
-        hole->lost = 0 == hole->lost || packet->number < hole->lost ? packet->number : hole->lost;
-    }
+    dn_loss_hole_t *hole = &loss->hole;
+
+    (lost ? dn_loss_note_lost : dn_loss_note_come)(loss, packet->number, packet->size);
     if (0 != hole->lost && hole->came > hole->lost) {
         hole->turns += DN_LOSS_HOLE > hole->turns;
         hole->from = hole->came;
         hole->lost = 0;
+    }
+}
+
+/** Note the long packets that counted as lost and are acknowledged now, where they disprove something. */
+static void dn_loss_note_late(dn_loss_t *loss, const dn_loss_range_t *range, uint32_t ranges)
+{
+    for (uint32_t i = 0; i < DN_LOSS_LATE && (0 != loss->narrow || 0 != loss->hole.size); i++) {
+        dn_loss_late_t *late = &loss->late[i];
+        uint32_t at = 0;
+        while (at < ranges && range[at].first > late->number) {
+            at++;
+        }
+        if (0 != late->number && at < ranges && range[at].last >= late->number) {
+            dn_loss_note_come(loss, late->number, late->size);
+            late->number = 0;
+        }
     }
 }
 
@@ -142,7 +181,7 @@ static void dn_loss_settle(dn_loss_t *loss, dn_loss_packet_t *packet, int lost, 
 {
     void *load = packet->load;
 
-    dn_loss_note(&loss->hole, packet, lost);
+    dn_loss_note(loss, packet, lost);
     packet->settled = lost ? DN_LOSS_LOST : DN_LOSS_ACKED;
     packet->load = NULL;
     loss->flying -= packet->size;
@@ -255,6 +294,7 @@ int dn_loss_ack(dn_loss_t *loss, const dn_loss_range_t *range, uint32_t ranges, 
         dn_loss_settle(loss, packet, 0, fate, arg);
         acked++;
     }
+    dn_loss_note_late(loss, range, ranges);
     if (0 != acked) {
         loss->probes = 0;
     }
@@ -302,9 +342,10 @@ int dn_loss_expire(dn_loss_t *loss, uint64_t now, dn_loss_fate_fn_t fate, void *
 
 void dn_loss_leave_hole(dn_loss_t *loss, dn_loss_fate_fn_t fate, void *arg)
 {
+    loss->narrow = loss->hole.size;
     for (uint32_t i = 0; i < loss->count; i++) {
         dn_loss_packet_t *packet = dn_loss_at(loss, i);
-        if (!packet->settled && dn_loss_is_long(packet)) {
+        if (!packet->settled && dn_loss_is_long(packet->size)) {
             dn_loss_settle(loss, packet, 1, fate, arg);
         }
     }

@@ -15,7 +15,8 @@
  *
  * A path may become narrower than the packets that go over it, and drop the long ones without a word: a black hole (RFC 8899, section
  * 4.3). It shows where a long packet is lost and a shorter one, sent later, comes, DN_LOSS_HOLE times in turn, and no packet as long as
- * those lost comes meanwhile. A network that is away loses all, and one that is crowded brings some of the long ones.
+ * those lost comes meanwhile. A network that is away loses all, and one that is crowded brings some of the long ones. Where all long ones
+ * were only late, their acknowledgements come after they have counted as lost, and disprove the hole.
  *
  * Time is the caller's, in nanoseconds, so that tests have their own. Threads: the caller's lock. Pinned by
  * test/unit/dn_ipnuma_loss_follows_the_rfc.c.
@@ -51,6 +52,8 @@
 #define DN_LOSS_BASE 1200u
 /** A path that drops one packet in ten at random looks like a black hole so often by chance: once in 10^8 packets. */
 #define DN_LOSS_HOLE 8u
+/** Long packets that count as lost, and whose acknowledgement is still noticed: as many as tell a black hole, and some on their way. */
+#define DN_LOSS_LATE (2 * DN_LOSS_HOLE)
 
 /** Numbers from first to last. */
 typedef struct dn_loss_range {
@@ -100,6 +103,12 @@ typedef struct dn_loss_hole {
     uint32_t turns;
 } dn_loss_hole_t;
 
+/** A long packet that counts as lost. */
+typedef struct dn_loss_late {
+    uint64_t number; /**< 0: none */
+    uint32_t size;
+} dn_loss_late_t;
+
 /** Most packets on their way. */
 #define DN_LOSS_FLYING 512u
 
@@ -115,6 +124,10 @@ typedef struct dn_loss {
     uint64_t srtt_ns, rttvar_ns, latest_ns;
     uint64_t flying; /**< bytes */
     dn_loss_hole_t hole;
+    uint32_t
+        narrow; /**< dn_loss_hole_t::size of the last black hole; 0: none, or one as long has come since */
+    uint32_t late_at;                  /**< place of the next in `late` */
+    dn_loss_late_t late[DN_LOSS_LATE]; /**< ring of the newest */
     dn_bbr_t bbr;
 } dn_loss_t;
 
@@ -169,8 +182,14 @@ static inline int dn_loss_in_hole(const dn_loss_t *loss)
     return DN_LOSS_HOLE <= loss->hole.turns;
 }
 
+/** Has no packet come yet that is as long as those which the last black hole has swallowed? */
+static inline int dn_loss_is_narrow(const dn_loss_t *loss)
+{
+    return 0 != loss->narrow;
+}
+
 /** The packets of more than DN_LOSS_BASE bytes go nowhere: they are lost. That says nothing of congestion. What told a black hole is
- * forgotten. */
+ * forgotten, but for dn_loss_is_narrow(). */
 void dn_loss_leave_hole(dn_loss_t *loss, dn_loss_fate_fn_t fate, void *arg);
 
 /** Do not tell the fate of packets that carry @p load any more. */

@@ -36,6 +36,8 @@ typedef struct wire {
     unsigned lose, doubles, delay, change, refuse, starve; /**< of 100 */
     unsigned burst; /**< TLPs that are appended before some are sent; 0: 8 */
     size_t narrow;  /**< in the midst the wire drops what is longer; 0: it stays as it is */
+    uint64_t
+        late; /**< no datagram is dropped for its length, but those so long come later by so many ns, in the first so many ns */
     uint32_t
         told; /**< in the midst the kernel says that the path takes datagrams of so many bytes; 0: it says nothing */
 } wire_t;
@@ -47,8 +49,9 @@ static letter_t letter[ON_WIRE];
 static unsigned letters;
 static wire_t wire;
 static uint32_t datagram_most = DATAGRAM;
-static size_t width;       /**< the wire drops what is longer */
-static uint64_t swallowed; /**< datagrams that were */
+static size_t width;         /**< the wire drops what is longer */
+static uint64_t narrowed_at; /**< when it began to; 0: it has not */
+static uint64_t swallowed;   /**< datagrams that were, or came late for their length */
 static uint64_t clock_ns, random_;
 static uint64_t emitted, order, refused;
 static uint64_t rows; /**< of several datagrams that went at once */
@@ -74,14 +77,18 @@ static int emit_one(int to, const void *bytes, size_t len)
     }
     emitted++;
     assert_true(datagram_most >= len);
+    uint64_t later = 0;
     if (width < len) {
-        swallowed++;
-        return 1;
+        later = clock_ns - narrowed_at < wire.late ? wire.late : 0;
+        swallowed += 0 == wire.late || 0 != later;
+        if (0 == wire.late) {
+            return 1;
+        }
     }
     for (int copies = 1 + (dn_test_below(&random_, 100) < wire.doubles); 0 != copies; copies--) {
         if (dn_test_below(&random_, 100) >= wire.lose) {
             const int late = dn_test_below(&random_, 100) < wire.delay;
-            put_on_wire(to, bytes, len, 20000 + (late ? dn_test_below(&random_, 2000000) : 0));
+            put_on_wire(to, bytes, len, 20000 + later + (late ? dn_test_below(&random_, 2000000) : 0));
         }
     }
     return 1;
@@ -232,6 +239,7 @@ static void change_wire(uint64_t count)
 {
     for (int i = 0; i < 2 && side[0].taken > count / 2; i++) {
         width = 0 == wire.narrow ? SIZE_MAX : wire.narrow;
+        narrowed_at = 0 == narrowed_at ? clock_ns : narrowed_at;
         if (0 != wire.told) {
             (void) dn_ipnuma_link_fit(&side[i].link, wire.told);
         }
@@ -247,6 +255,7 @@ static uint64_t carry_on(wire_t how, uint64_t seed, uint64_t count, uint64_t fir
     random_ = seed;
     emitted = 0;
     width = SIZE_MAX;
+    narrowed_at = 0;
     open_both(first);
     while (side[0].taken < count || side[1].taken < count || 0 != dn_ipnuma_link_behind(&side[0].link)
            || 0 != dn_ipnuma_link_behind(&side[1].link)) {
@@ -419,13 +428,92 @@ static void a_wire_that_becomes_narrower_brings_all(void **state)
         for (int i = 0; i < 2; i++) {
             dn_ipnuma_link_t *link = &side[i].link;
             assert_int_equal(link->piece, DN_IPNUMA_PART_BYTES);
-            /* The path may be wider again after a long time. */
-            dn_ipnuma_link_tick(link, clock_ns + 2 * DN_IPNUMA_RAISE_NS);
+            /* The path may be wider again after some time. */
+            dn_ipnuma_link_tick(link, clock_ns + DN_IPNUMA_RAISE_NS + 1);
             assert_int_equal(link->piece, link->room);
         }
         close_both();
     }
     datagram_most = DATAGRAM;
+}
+
+/** Append and step until the black hole is found, or is over. */
+static void carry_until(int hole)
+{
+    while (hole != (0 != side[0].link.hole_at)) {
+        while (dn_ipnuma_link_behind(&side[0].link) < 128 << 10) {
+            append(&side[0]);
+        }
+        dn_ipnuma_link_send(&side[0].link, clock_ns);
+        step();
+    }
+}
+
+/** Have time go by in which nothing is sent. */
+static void wait_until(uint64_t at)
+{
+    while (0 != dn_ipnuma_link_behind(&side[0].link)) {
+        step();
+    }
+    clock_ns = at;
+    dn_ipnuma_link_tick(&side[0].link, clock_ns);
+}
+
+/** Long datagrams are tried again soon, and ever later where they are lost again. When one has come, all begins anew. */
+static void a_narrow_wire_is_tried_ever_later(void **state)
+{
+    dn_ipnuma_link_t *link = &side[0].link;
+    uint64_t longest = DN_IPNUMA_RAISE_NS;
+
+    (void) state;
+    wire = (wire_t){.lose = 0};
+    width = DN_IPNUMA_DATAGRAM_LEAST;
+    open_both(1);
+    for (int i = 0; i < 9; i++) {
+        carry_until(1);
+        assert_int_equal(link->piece, DN_IPNUMA_PART_BYTES);
+        const uint64_t found = link->hole_at;
+        wait_until(found + longest);
+        assert_int_equal(link->piece, DN_IPNUMA_PART_BYTES);
+        wait_until(found + longest + 1);
+        assert_int_equal(link->piece, link->room);
+        longest = 2 * longest < DN_IPNUMA_RAISE_MOST_NS ? 2 * longest : DN_IPNUMA_RAISE_MOST_NS;
+    }
+    assert_int_equal(longest, DN_IPNUMA_RAISE_MOST_NS);
+    width = SIZE_MAX;
+    for (int i = 0; i < 100; i++) {
+        append(&side[0]);
+    }
+    dn_ipnuma_link_send(link, clock_ns);
+    wait_until(clock_ns);
+    width = DN_IPNUMA_DATAGRAM_LEAST;
+    carry_until(1);
+    wait_until(link->hole_at + DN_IPNUMA_RAISE_NS + 1);
+    assert_int_equal(link->piece, link->room);
+    close_both();
+}
+
+/** The network is crowded: all long datagrams come, but so late that they seem to be lost. */
+static void a_wire_that_is_late_is_soon_no_narrow_one(void **state)
+{
+    (void) state;
+    for (uint64_t seed = 1; seed <= 10; seed++) {
+        const wire_t how = {.late = 50000000, .narrow = DN_IPNUMA_DATAGRAM_LEAST, .burst = 100};
+        const uint64_t began = clock_ns;
+        swallowed = 0;
+        (void) carry_on(how, seed, 8000, 1);
+        while (0 != letters) {
+            step();
+        }
+        assert_true(0 != swallowed);
+        assert_true(0 != side[0].link.hole_ns);
+        assert_true(clock_ns - began < DN_IPNUMA_RAISE_NS);
+        for (int i = 0; i < 2; i++) {
+            assert_int_equal(side[i].link.hole_at, 0);
+            assert_int_equal(side[i].link.piece, side[i].link.room);
+        }
+        close_both();
+    }
 }
 
 /** No datagram is lost for its length here. */
@@ -467,6 +555,8 @@ int main(void)
         cmocka_unit_test_setup(what_a_piece_has_no_room_to_tell_a_word_tells, begin),
         cmocka_unit_test_setup(a_bad_wire_only_slows, begin),
         cmocka_unit_test_setup(a_wire_that_becomes_narrower_brings_all, begin),
+        cmocka_unit_test_setup(a_narrow_wire_is_tried_ever_later, begin),
+        cmocka_unit_test_setup(a_wire_that_is_late_is_soon_no_narrow_one, begin),
         cmocka_unit_test_setup(a_wire_that_loses_some_is_not_taken_for_a_narrow_one, begin),
         cmocka_unit_test_setup(datagrams_are_as_long_as_the_kernel_says, begin),
     };

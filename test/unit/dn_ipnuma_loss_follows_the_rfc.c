@@ -229,6 +229,58 @@ static void long_ones_that_are_lost_while_short_ones_come_tell_a_black_hole(void
     dn_loss_close(&loss);
 }
 
+/** A long one that counted as lost and comes after all disproves the hole, and a long one that is sent later does so, too. */
+static void a_long_one_that_comes_disproves_a_black_hole(void **state)
+{
+    (void) state;
+    for (unsigned which = 0; which < 4; which++) {
+        dn_loss_t loss;
+        open_loss(&loss);
+        for (unsigned i = 1; i <= DN_LOSS_HOLE; i++) {
+            lose_a_long_one(&loss, i * MS);
+        }
+        assert_false(dn_loss_is_narrow(&loss));
+        dn_loss_sent(&loss, 100 * MS, &loads[0], 1400);
+        send_some(&loss, 1, 100 * MS);
+        dn_loss_leave_hole(&loss, fate, NULL);
+        assert_true(dn_loss_is_narrow(&loss));
+        const uint64_t flew = loss.next - 2;
+        const uint64_t late[] = {flew - 5, flew};
+        if (2 > which) {
+            /* The first is one of those that told the hole. */
+            ack(&loss, flew + 1, flew + 1, 101 * MS);
+            assert_true(dn_loss_is_narrow(&loss));
+            ack(&loss, late[which], late[which], 102 * MS);
+        } else {
+            /* A shorter one says nothing. */
+            dn_loss_sent(&loss, 103 * MS, &loads[0], 2 == which ? 1400 : 1300);
+            ack(&loss, loss.next - 1, loss.next - 1, 104 * MS);
+        }
+        assert_int_equal(dn_loss_is_narrow(&loss), 3 == which);
+        dn_loss_close(&loss);
+    }
+}
+
+/** What comes late stays a sign only once: an acknowledgement that is repeated says nothing of the turns since. */
+static void a_long_one_that_comes_late_begins_the_turns_anew(void **state)
+{
+    dn_loss_t loss;
+
+    (void) state;
+    open_loss(&loss);
+    for (unsigned i = 1; i < DN_LOSS_HOLE; i++) {
+        lose_a_long_one(&loss, i * MS);
+    }
+    const uint64_t late = loss.next - 5;
+    for (unsigned i = 1; i <= DN_LOSS_HOLE; i++) {
+        ack(&loss, late, late, (100 + i) * MS);
+        assert_int_equal(dn_loss_in_hole(&loss), 0);
+        lose_a_long_one(&loss, (100 + i) * MS);
+    }
+    assert_int_equal(dn_loss_in_hole(&loss), 1);
+    dn_loss_close(&loss);
+}
+
 /** A network that is away loses short ones, too. */
 static void a_network_that_is_away_is_no_black_hole(void **state)
 {
@@ -258,6 +310,8 @@ int main(void)
         cmocka_unit_test(an_unused_number_is_not_acknowledged),
         cmocka_unit_test(congestion_that_persists_leaves_the_least_window),
         cmocka_unit_test(long_ones_that_are_lost_while_short_ones_come_tell_a_black_hole),
+        cmocka_unit_test(a_long_one_that_comes_disproves_a_black_hole),
+        cmocka_unit_test(a_long_one_that_comes_late_begins_the_turns_anew),
         cmocka_unit_test(a_network_that_is_away_is_no_black_hole),
     };
 
