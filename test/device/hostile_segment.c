@@ -21,7 +21,8 @@
 #include "dn_core_int.h"
 #include "shm/dn_shm_int.h"
 
-enum { VICTIM, ATTACKER, WITNESS, PROCESSES, OFFERED = 4096, GUARD = 4096, ROUNDS = 400 };
+/** A block in the short form lies within 64 KiB of its base, and is not longer: in the guard, where it leaves the segment. */
+enum { VICTIM, ATTACKER, WITNESS, PROCESSES, OFFERED = 4096, GUARD = 2 << 16, ROUNDS = 400 };
 
 /** Bytes of a stage: two granules. */
 #define STAGE (2 * DN_SHM_GRANULE)
@@ -205,8 +206,7 @@ static void attack_programs(dn_world_t *world, uint64_t *random)
     const dn_core_request_t request = {.sid = key->sid,
                                        .sid_generation = key->generation,
                                        .blocks = (uint32_t) perhaps(random, slot),
-                                       .flags = (0 == dn_test_below(random, 4) ? DN_CORE_NEAR : DN_CORE_USE)
-                                                | (uint32_t) dn_test_below(random, 4),
+                                       .flags = DN_CORE_USE | (uint32_t) dn_test_below(random, 4),
                                        .off = perhaps(random, 8 * dn_test_below(random, 10))};
     scribble(message, sizeof(message), random);
     memcpy(message, &request, sizeof(request));
@@ -216,6 +216,82 @@ static void attack_programs(dn_world_t *world, uint64_t *random)
         use.len > use.at && use.len - use.at < sizeof(message) - head ? use.len - use.at : 300;
     raw_message(world, DN_CHAN_CORE, 0 == dn_test_below(random, 3) ? DN_CORE_PULL : DN_CORE_PUSH, message,
                 0 == dn_test_below(random, 12) ? dn_test_below(random, sizeof(message)) : head + data);
+}
+
+/** Blocks in the short form that fit, some empty, some over each other; then one field is wrong. */
+static void attack_near(dn_world_t *world, uint64_t *random)
+{
+    enum { MOST = DN_CORE_NEAR_BLOCKS, MORE = 2, REACH = UINT16_MAX };
+    static const uint32_t counts[] = {
+        0, 1, 2, 5, DN_CORE_BLOCKS, DN_CORE_BLOCKS + 1, MOST - 1, MOST, MOST + 1, MOST + MORE};
+    struct {
+        dn_core_request_t request;
+        uint64_t base;
+        uint8_t rest[(MOST + MORE) * sizeof(dn_core_near_t) + 800];
+    } message;
+    dn_core_near_t near[MOST + MORE];
+    const dn_key_t *key = &world->board->seat[VICTIM].key[dn_test_below(random, 2)];
+    const uint32_t count = counts[dn_test_below(random, sizeof(counts) / sizeof(counts[0]))];
+    dn_core_near_t *odd = &near[dn_test_below(random, 0 == count ? 1 : count)];
+    size_t len = offsetof(__typeof__(message), rest) + count * sizeof(near[0]);
+
+    scribble(&message, sizeof(message), random);
+    message.base = dn_test_below(random, OFFERED / 2);
+    message.request = (dn_core_request_t){.sid = key->sid,
+                                          .sid_generation = key->generation,
+                                          .blocks = count,
+                                          .flags = DN_CORE_NEAR | (uint32_t) dn_test_below(random, 4),
+                                          .off = 8 * dn_test_below(random, 10)};
+    for (uint32_t i = 0; i < count; i++) {
+        near[i] = (dn_core_near_t){.at = (uint16_t) dn_test_below(random, OFFERED / 2 - 8),
+                                   .len = (uint16_t) dn_test_below(random, MOST - 1 <= count ? 7 : 17)};
+    }
+    const uint64_t wrong = dn_test_below(random, 12);
+    switch (wrong) {
+    case 0: {
+        const uint64_t far[] = {UINT64_MAX - REACH, UINT64_MAX - REACH + 1, UINT64_MAX - OFFERED, OFFERED,
+                                wicked(random)};
+        message.base = far[dn_test_below(random, 5)];
+        break;
+    }
+    case 1:
+        odd->at = (uint16_t) (0 == dn_test_below(random, 2) ? REACH : dn_test_random(random));
+        break;
+    case 2:
+        /* Across the end of the segment. */
+        odd->at = (uint16_t) (OFFERED - message.base - dn_test_below(random, 4));
+        odd->len = 8;
+        break;
+    case 3:
+        message.request.blocks = (uint32_t) wicked(random);
+        break;
+    case 4:
+        message.request.flags ^= 0 == dn_test_below(random, 2) ? DN_CORE_USE : DN_CORE_NEAR;
+        break;
+    case 5:
+        message.request.sid = (uint32_t) wicked(random);
+        break;
+    case 6:
+        message.request.sid_generation = (uint32_t) wicked(random);
+        break;
+    case 7:
+        message.request.off = wicked(random);
+        break;
+    default:
+        break;
+    }
+    memcpy(message.rest, near, count * sizeof(near[0]));
+    for (uint32_t i = 0; i < count; i++) {
+        len += near[i].len;
+    }
+    len = 8 == wrong ? dn_test_below(random, len) : len;
+    if (9 == wrong && 0 != count) {
+        /* The data end too soon, or too late. */
+        odd->len = (uint16_t) wicked(random);
+        memcpy(message.rest, near, count * sizeof(near[0]));
+    }
+    raw_message(world, DN_CHAN_CORE, 0 == dn_test_below(random, 3) ? DN_CORE_PULL : DN_CORE_PUSH, &message,
+                len < sizeof(message) ? len : sizeof(message));
 }
 
 /** Requests to help, most of them as they should be but for one member: those that are malformed end it. */
@@ -513,6 +589,19 @@ static void core_messages(dn_world_t *world)
 static void programs(dn_world_t *world)
 {
     fight(world, attack_programs, 1, 0);
+}
+
+static void near_blocks(dn_world_t *world)
+{
+    fight(world, attack_near, 1, 0);
+    if (VICTIM == world->rank) {
+        /* What fits is stored. */
+        size_t untouched = 0;
+        while (untouched < OFFERED && 0x5a == offered[GUARD + untouched]) {
+            untouched++;
+        }
+        dn_check(untouched < OFFERED);
+    }
 }
 
 static void device_messages(dn_world_t *world)
@@ -1117,6 +1206,7 @@ static const dn_world_test_t tests[] = {
     {"a_segment_that_can_shrink", 2, a_segment_that_can_shrink},
     {"core_messages", PROCESSES, core_messages},
     {"programs", PROCESSES, programs},
+    {"near_blocks", PROCESSES, near_blocks},
     {"device_messages", PROCESSES, device_messages},
     {"any_channels", PROCESSES, any_channels},
     {"any_heads", PROCESSES, any_heads},

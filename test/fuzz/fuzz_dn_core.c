@@ -16,7 +16,7 @@
 #include "../unit/dn_prog_naive.h"
 #include "dn_core_int.h"
 
-enum { SEGMENT = 2048, GUARD = 512, SLOTS = 3, HEAD = 4, TURNS = 200, BLANK = 0x5a };
+enum { SEGMENT = 2048, GUARD = (1 << 16) + DN_FUZZ_MAX, SLOTS = 3, HEAD = 4, TURNS = 200, BLANK = 0x5a };
 
 static dn_port_t *port;
 static dn_peer_t *self;
@@ -52,6 +52,12 @@ static void settle(void)
     }
 }
 
+/** Has a guard only bytes that nobody has stored? The guards are as long as a block in the short form reaches. */
+static int is_blank(const uint8_t *guard)
+{
+    return BLANK == guard[0] && 0 == memcmp(guard, guard + 1, GUARD - 1);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 {
     if (NULL == port) {
@@ -70,24 +76,26 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
         len -= HEAD + n;
     }
     settle();
-    for (size_t i = 0; i < GUARD; i++) {
-        DN_FUZZ_CHECK(BLANK == memory[i] && BLANK == memory[GUARD + SEGMENT + i]);
-    }
+    DN_FUZZ_CHECK(is_blank(memory) && is_blank(memory + GUARD + SEGMENT));
     return 0;
 }
 
 /* ---- seeds ---- */
 
-/** A number that fits, or at times any, or one at an edge. */
+/** Any number, or one at an edge. */
+static uint64_t edge(uint64_t *random)
+{
+    static const uint64_t edges[] = {0,           1,          8,         SEGMENT - 1,       SEGMENT,
+                                     SEGMENT + 1, UINT32_MAX, INT64_MAX, UINT64_C(1) << 63, UINT64_MAX};
+
+    return 0 == dn_test_below(random, 2) ? dn_test_random(random)
+                                         : edges[dn_test_below(random, sizeof(edges) / sizeof(edges[0]))];
+}
+
+/** A number that fits, or at times another. */
 static uint64_t perhaps(uint64_t *random, uint64_t fits)
 {
-    static const uint64_t edge[] = {0,           1,          8,         SEGMENT - 1,       SEGMENT,
-                                    SEGMENT + 1, UINT32_MAX, INT64_MAX, UINT64_C(1) << 63, UINT64_MAX};
-    const uint64_t kind = dn_test_below(random, 32);
-
-    return 0 == kind   ? dn_test_random(random)
-           : 1 == kind ? edge[dn_test_below(random, sizeof(edge) / sizeof(edge[0]))]
-                       : fits;
+    return 0 == dn_test_below(random, 16) ? edge(random) : fits;
 }
 
 /** Messages in the making. */
@@ -204,32 +212,68 @@ static void write_blocks(letters_t *letters)
                sizeof(head.request) + blocks * sizeof(dn_block_t), NULL, push && 1000 > total ? total : 0);
 }
 
-/** As write_blocks(), in the short form. */
+/** As write_blocks(), in the short form; at times one field is wrong. */
 static void write_near(letters_t *letters)
 {
+    enum { MOST = DN_CORE_NEAR_BLOCKS, MORE = 2 };
+    static const uint32_t counts[] = {0, 1, 2, DN_CORE_BLOCKS + 1, MOST - 1, MOST, MOST + 1, MOST + MORE};
     uint64_t *random = letters->random;
     const unsigned push = 0 != dn_test_below(random, 2);
     struct {
         dn_core_request_t request;
         uint64_t base;
-        dn_core_near_t near[DN_CORE_NEAR_BLOCKS + 1];
+        dn_core_near_t near[MOST + MORE];
     } head = {.request = {.sid = key.sid,
                           .sid_generation = key.generation,
                           .flags = DN_CORE_NEAR | (uint32_t) dn_test_below(random, 4),
-                          .off = perhaps(random, 8)},
-              .base = perhaps(random, dn_test_below(random, SEGMENT / 2))};
-    const uint32_t most = 0 == dn_test_below(random, 4) ? DN_CORE_NEAR_BLOCKS + 2 : 5;
-    const uint32_t blocks = (uint32_t) dn_test_below(random, most);
+                          .off = 8},
+              .base = dn_test_below(random, SEGMENT / 2)};
+    const uint32_t blocks =
+        (uint32_t) (0 == dn_test_below(random, 2)
+                        ? counts[dn_test_below(random, sizeof(counts) / sizeof(counts[0]))]
+                        : dn_test_below(random, 5));
+    dn_core_near_t *odd = &head.near[dn_test_below(random, 0 == blocks ? 1 : blocks)];
     uint64_t total = 0;
 
+    head.request.blocks = blocks;
     for (uint32_t i = 0; i < blocks; i++) {
-        head.near[i] = (dn_core_near_t){(uint16_t) perhaps(random, dn_test_below(random, SEGMENT / 2 - 8)),
-                                        (uint16_t) perhaps(random, dn_test_below(random, 9))};
-        total += head.near[i].len;
+        head.near[i] = (dn_core_near_t){.at = (uint16_t) dn_test_below(random, SEGMENT / 2 - 8),
+                                        .len = (uint16_t) dn_test_below(random, 9)};
     }
-    head.request.blocks = (uint32_t) perhaps(random, blocks);
-    if (0 == dn_test_below(random, 16)) {
+    switch (dn_test_below(random, 16)) {
+    case 0:
+        head.base = edge(random);
+        break;
+    case 1:
+        head.base = UINT64_MAX - dn_test_below(random, 2 * UINT16_MAX);
+        break;
+    case 2:
+        odd->at = (uint16_t) edge(random);
+        break;
+    case 3:
+        /* Across the end of the segment. */
+        *odd = (dn_core_near_t){.at = (uint16_t) (SEGMENT - head.base - dn_test_below(random, 4)), .len = 8};
+        break;
+    case 4:
+        odd->len = (uint16_t) edge(random);
+        break;
+    case 5:
+        head.request.blocks = (uint32_t) edge(random);
+        break;
+    case 6:
         head.request.flags |= DN_CORE_USE;
+        break;
+    case 7:
+        head.request.sid_generation = (uint32_t) edge(random);
+        break;
+    case 8:
+        head.request.off = edge(random);
+        break;
+    default:
+        break;
+    }
+    for (uint32_t i = 0; i < blocks; i++) {
+        total += head.near[i].len;
     }
     write_down(letters, push ? DN_CORE_PUSH : DN_CORE_PULL, &head,
                offsetof(__typeof__(head), near) + blocks * sizeof(dn_core_near_t), NULL,
