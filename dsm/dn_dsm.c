@@ -8,9 +8,13 @@
 
 #include "dn_dsm_int.h"
 
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
+
+/** How long to wait until progress tells which process is lost. Mostly the next progress does. */
+#define DN_DSM_LOST_NS UINT64_C(1000000000)
 
 /** @name Waiting */
 /** @{ */
@@ -68,7 +72,28 @@ dn_status_t dn_dsm_amo(dn_dsm_t *dsm, uint32_t rank, dn_amo_t *amo, uint64_t *ol
 }
 /** @} */
 
-dn_status_t dn_dsm_must(dn_status_t status, const char *what)
+dn_status_t dn_dsm_heard(dn_dsm_t *dsm, dn_status_t status, const char *what)
+{
+    if (DN_ERR_UNREACH != status || dn_dsm_is_closing(dsm)) {
+        return status;
+    }
+    const uint64_t until = dn_dsm_clock() + DN_DSM_LOST_NS;
+    while (0 == dn_dsm_gone(dsm)) {
+        if (dn_dsm_clock() > until) {
+            dn_log_error(
+                "shared memory: %s has failed, as a process is not reached from here, or another one has "
+                "given up",
+                what);
+            break;
+        }
+        if (0 == dn_progress(dsm->port)) {
+            sched_yield();
+        }
+    }
+    return status;
+}
+
+dn_status_t dn_dsm_must(dn_dsm_t *dsm, dn_status_t status, const char *what)
 {
     if (DN_OK != status && DN_ERR_UNREACH != status) {
         dn_log_error("shared memory: %s has failed half way (%s), and the others would wait for it for ever: "
@@ -76,7 +101,7 @@ dn_status_t dn_dsm_must(dn_status_t status, const char *what)
                      what, dn_strerror(status));
         _exit(EXIT_FAILURE);
     }
-    return status;
+    return dn_dsm_heard(dsm, status, what);
 }
 
 /** @name The gate */
@@ -235,7 +260,8 @@ dn_status_t dn_dsm_touch(dn_dsm_t *dsm, void *at, uint64_t len, int write)
     const uint32_t first = (uint32_t) (off / dsm->page_bytes),
                    last = (uint32_t) ((off + len - 1) / dsm->page_bytes);
     dn_dsm_inside++;
-    const dn_status_t status = dn_dsm_page_need(dsm, first, last - first + 1, 0 != write);
+    const dn_status_t status = dn_dsm_heard(dsm, dn_dsm_page_need(dsm, first, last - first + 1, 0 != write),
+                                            "dn_dsm_touch() or dn_dsm_prefetch()");
     dn_dsm_inside--;
     return status;
 }
@@ -255,7 +281,7 @@ dn_status_t dn_dsm_release(dn_dsm_t *dsm)
     if (!dsm->shares && 1 < dsm->ranks) {
         dn_dsm_inside++;
         pthread_mutex_lock(&dsm->sync);
-        status = dn_dsm_must(dn_dsm_tell_release(dsm), "dn_dsm_release()");
+        status = dn_dsm_must(dsm, dn_dsm_tell_release(dsm), "dn_dsm_release()");
         pthread_mutex_unlock(&dsm->sync);
         dn_dsm_inside--;
     }
@@ -277,7 +303,7 @@ dn_status_t dn_dsm_acquire(dn_dsm_t *dsm)
         dn_dsm_inside++;
         pthread_mutex_lock(&dsm->sync);
         dn_dsm_page_all_stale(dsm);
-        status = dn_dsm_must(dn_dsm_page_drop(dsm), "dn_dsm_acquire()");
+        status = dn_dsm_must(dsm, dn_dsm_page_drop(dsm), "dn_dsm_acquire()");
         /* From here on this process may see writes of which it has no notes. */
         dn_dsm_blind_set(dsm, DN_DSM_NOWHERE);
         pthread_mutex_unlock(&dsm->sync);

@@ -29,7 +29,7 @@ static dn_status_t dn_dsm_all_wait(dn_dsm_t *dsm, dn_status_t status)
         }
         status = dn_tree_test(dsm->tree);
     }
-    return dn_dsm_must(status, "a call that all processes make");
+    return dn_dsm_must(dsm, status, "a call that all processes make");
 }
 
 static const char *dn_dsm_all_name(uint32_t call)
@@ -251,7 +251,7 @@ static dn_status_t dn_dsm_barrier_pass(dn_dsm_t *dsm, uint32_t call)
         status = dn_dsm_board_write(dsm, dsm->board + half, &tell);
         stamp = dsm->notes.stamp;
         pthread_mutex_unlock(&dsm->sync);
-        status = dn_dsm_must(status, dn_dsm_all_name(call));
+        status = dn_dsm_must(dsm, status, dn_dsm_all_name(call));
     }
     const uint64_t began = dn_dsm_clock();
     if (DN_OK == status) {
@@ -262,7 +262,7 @@ static dn_status_t dn_dsm_barrier_pass(dn_dsm_t *dsm, uint32_t call)
     dn_dsm_count(&dsm->stat.barriers, 1);
     if (DN_OK == status && tells && !dn_dsm_board_is_quiet(dsm, told)) {
         status = dn_dsm_board_hear(dsm, told, half, stamp);
-        status = dn_dsm_must(status, dn_dsm_all_name(call));
+        status = dn_dsm_must(dsm, status, dn_dsm_all_name(call));
         dn_dsm_count(&dsm->stat.acquire_ns, dn_dsm_clock() - met);
     }
     return status;

@@ -396,9 +396,13 @@ dn_status_t dn_dsm_end(dn_dsm_t *dsm, dn_dsm_op_t *op);
 dn_status_t dn_dsm_move(dn_dsm_t *dsm, uint32_t rank, dn_xfer_t *xfer, bool write);
 /** Do an atomic operation on a word of a desk, and wait for its end. @param[out] old_p  The value before. */
 dn_status_t dn_dsm_amo(dn_dsm_t *dsm, uint32_t rank, dn_amo_t *amo, uint64_t *old_p);
+/** A call is about to return a status. If this is DN_ERR_UNREACH, wait until progress has told which process is gone: its log line comes before
+ * the call returns. An operation may return DN_ERR_UNREACH before progress tells, or as another process has given up; then there may be
+ * no such process, and after a second the log line is of @p what. @return the status. */
+dn_status_t dn_dsm_heard(dn_dsm_t *dsm, dn_status_t status, const char *what);
 /** End this process with a sentence, unless a status is DN_OK or DN_ERR_UNREACH. It is for calls for which other processes wait: after
- * such an error the lock is not handed over, or the barrier is not joined. @return the status. */
-dn_status_t dn_dsm_must(dn_status_t status, const char *what);
+ * such an error the lock is not handed over, or the barrier is not joined. @return dn_dsm_heard(). */
+dn_status_t dn_dsm_must(dn_dsm_t *dsm, dn_status_t status, const char *what);
 /** @} */
 
 /** @name The gate (dn_dsm.c)

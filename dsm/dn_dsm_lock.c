@@ -312,7 +312,7 @@ dn_status_t dn_dsm_lock(dn_dsm_t *dsm, uint32_t lock)
     if (DN_OK == status && !dsm->shares && 1 < dsm->ranks) {
         status = dn_dsm_lock_acquire(dsm, lock, handed);
     }
-    status = dn_dsm_must(status, "dn_dsm_lock()");
+    status = dn_dsm_must(dsm, status, "dn_dsm_lock()");
     dn_dsm_inside--;
     if (DN_OK == status) {
         dn_store_relaxed(&dsm->lock[lock].owner, (uintptr_t) &dn_dsm_inside);
@@ -349,7 +349,7 @@ dn_status_t dn_dsm_unlock(dn_dsm_t *dsm, uint32_t lock)
     if (DN_OK == status && 1 < dsm->ranks) {
         status = dn_dsm_lock_give(dsm, lock, &line);
     }
-    status = dn_dsm_must(status, "dn_dsm_unlock()");
+    status = dn_dsm_must(dsm, status, "dn_dsm_unlock()");
     dn_store_relaxed(&dsm->lock[lock].owner, 0);
     pthread_mutex_unlock(&dsm->lock[lock].mutex);
     dn_dsm_inside--;

@@ -644,6 +644,21 @@ static void a_process_that_dies_ends_a_barrier(dn_world_t *world)
     miss(dsm, dn_dsm_barrier(dsm));
 }
 
+/** The first operation towards another process fails. Progress tells later that this process is lost. */
+static void a_loss_has_its_sentence_before_a_call_returns(dn_world_t *world)
+{
+    dn_dsm_config_t config = configured(world);
+    dn_dsm_t *dsm = NULL;
+    void *at = NULL;
+
+    config.settings = "fault=aotf:kill/1";
+    dn_check_equal(dn_dsm_open(&config, &dsm), DN_OK);
+    dn_test_log_expect();
+    dn_check_equal(dn_dsm_alloc(dsm, PAGE, DN_DSM_HOME_RANK, 0, &at), DN_ERR_UNREACH);
+    dn_check(dn_test_log_said(1, "has ended, or is not reached"));
+    dn_check_equal(dn_dsm_close(dsm), DN_ERR_UNREACH);
+}
+
 /** The word of lock 0 is at home with rank 0. */
 static void lock_what_was_overwritten(dn_world_t *world)
 {
@@ -799,6 +814,7 @@ static const dn_world_test_t everywhere[] = {
     TEST(a_process_that_dies_with_a_page_taken_is_missed, 3),
     TEST(a_page_that_is_only_taken_is_not_noted, 3),
     TEST(a_process_that_dies_ends_a_barrier, 2),
+    TEST(a_loss_has_its_sentence_before_a_call_returns, 2),
     TEST(a_process_that_fails_half_way_ends_and_is_missed, 2),
     TEST(threads_keep_off_pages_that_move, 2),
     TEST(threads_keep_off_pages_that_move_with_a_scan, 2),
