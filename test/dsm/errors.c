@@ -860,5 +860,11 @@ int main(int argc, char **argv)
             .file = "errors", .device = "ipnuma:lo", .settings = "timeout_s=10"};
         failed |= run(by_network, sizeof(by_network) / sizeof(by_network[0]), &ipnuma, only);
     }
+    /* Sanitizers do not see what libfabric does with memory and threads. */
+    if (!SANITIZED && dn_device_known("ofi")) {
+        static const dn_variant_t ofi = {
+            .file = "errors", .device = "ofi:net@lo", .settings = "timeout_s=10"};
+        failed |= run(by_network, sizeof(by_network) / sizeof(by_network[0]), &ofi, only);
+    }
     return failed;
 }
