@@ -150,7 +150,7 @@ enum {
     /** Do the transfer without the peer's processor, where the device can (dn_peer_attr_t::direct). Short blocks take
      * longer then, but the peer may compute meanwhile. */
     DN_XFER_ALONE = 1 << 2,
-    DN_XFER_UNSHARED = 1 << 3, /**< the peer does not copy a share of a long transfer, as it is busy */
+    DN_XFER_UNSHARED = 1 << 3, /**< this process alone copies, however long the transfer is */
 };
 
 /** One PUSH or PULL: len bytes between local memory and a peer's segment. */

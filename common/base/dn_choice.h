@@ -23,7 +23,11 @@
 typedef struct dn_choice {
     uint32_t cost[2]; /**< 0: not known */
     uint32_t made;    /**< size of all operations; wraps, and is not compared */
+    uint32_t seen[2]; /**< samples that cost[] is the mean of, up to DN_CHOICE_SEEN */
 } dn_choice_t;
+
+/** A new sample changes the known cost by its part of so many samples, or of all that there were. */
+#define DN_CHOICE_SEEN 8u
 
 /** How often ways are tried, and how long. All values are in the unit of an operation's size. Each call gets the same plan. */
 typedef struct dn_choice_plan {
@@ -61,16 +65,19 @@ static inline unsigned dn_choice_make(dn_choice_t *choice, const dn_choice_plan_
     return 0 != second && second < first;
 }
 
-/** Learn the cost of an operation. The known cost is about the mean. But an operation that took far longer than the known cost was disturbed,
- * and counts less. And a known cost that is far larger than the new one comes from a disturbed operation, the first one perhaps, and is
- * soon forgotten. */
+/** Learn the cost of an operation. The known cost is about the mean. An operation that took far longer than the known cost was disturbed:
+ * twice the known cost counts of it. A known cost that is far larger than the new one comes from a disturbed operation, the first one
+ * perhaps, and is given up. */
 static inline void dn_choice_learn(dn_choice_t *choice, unsigned way, uint64_t took)
 {
     const int64_t known = dn_load_relaxed(&choice->cost[way]);
-    const uint64_t most = 0 == known ? DN_CHOICE_MOST : 4 * (uint64_t) known;
+    const uint64_t most = 0 == known ? DN_CHOICE_MOST : 2 * (uint64_t) known;
     const int64_t cost = (int64_t) (took < most ? took : most);
-    int64_t next = 0 == known ? cost : known + (cost - known) / (4 * cost < known ? 2 : 8);
+    const uint32_t before = dn_load_relaxed(&choice->seen[way]);
+    const uint32_t seen = DN_CHOICE_SEEN > before ? before + 1 : DN_CHOICE_SEEN;
+    int64_t next = 4 * cost < known ? 2 * cost : known + (cost - known) / (int64_t) seen;
 
+    dn_store_relaxed(&choice->seen[way], seen);
     next = DN_CHOICE_MOST < next ? DN_CHOICE_MOST : next;
     dn_store_relaxed(&choice->cost[way], (uint32_t) (0 < next ? next : 1));
 }

@@ -427,8 +427,9 @@ DN_API dn_status_t dn_rma_transfer(dn_rma_task_t *task, dn_xfer_t *xfer, bool wr
  */
 DN_API bool dn_rma_batch_add(dn_rma_win_t *win, int target, const dn_xfer_t *xfer, bool write, bool alone);
 /** Start the batches of a target. An error goes to dn_rma_far_t::error.
- * @param[in] alone  The target may compute meanwhile: DN_XFER_ALONE. */
-DN_API void dn_rma_batch_start(dn_rma_win_t *win, int target, bool alone);
+ * @param[in] alone  The target may compute meanwhile: DN_XFER_ALONE.
+ * @return false: there was none. */
+DN_API bool dn_rma_batch_start(dn_rma_win_t *win, int target, bool alone);
 
 /** An accumulate. */
 typedef struct dn_rma_acc {

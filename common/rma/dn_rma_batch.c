@@ -70,7 +70,7 @@ static void dn_rma_batch_end(dn_rma_task_t *task, dn_status_t status)
     dn_rma_win_t *win = batch->win;
     dn_rma_batch_t **place = &task->far->batch[batch->write];
 
-    /* dn_rma_task_end() has kept an error already. */
+    /* dn_rma_task_end() has kept an error already. The time of a shared copy that ends in the background has what else was done meanwhile. */
     if (batch->timed && DN_OK == status) {
         dn_choice_learn(dn_rma_choice_of(batch), batch->way, dn_clock_ns() - batch->began_ns);
     }
@@ -99,9 +99,26 @@ static dn_rma_batch_t *dn_rma_batch_take(dn_rma_win_t *win, int target, bool wri
     return batch;
 }
 
-/** An offer that ended in DN_ERR_AGAIN sooner than this was not made, or declined. After that it was taken back: then the time until the
- * system call is over is the cost of the offer. */
+/** An offer that ended in DN_ERR_AGAIN sooner than this was not made, or declined: the kernel's time begins then. An offer that ended in it
+ * later was taken back: the time until the system call is over is the cost of the offer. */
 #define DN_RMA_TAKEN_BACK_NS 1000u
+
+/** Offer a batch to its target. @return as dn_rma_offer(). */
+static dn_status_t dn_rma_batch_offer(dn_rma_win_t *win, int target, dn_rma_batch_t *batch,
+                                      const dn_rma_moves_t *moves)
+{
+    const dn_status_t status = dn_rma_offer(win, target, moves, batch->write);
+
+    if (DN_ERR_AGAIN == status && batch->timed) {
+        const uint64_t now = dn_clock_ns();
+
+        if (DN_RMA_TAKEN_BACK_NS > now - batch->began_ns) {
+            batch->way = DN_RMA_BY_KERNEL;
+            batch->began_ns = now;
+        }
+    }
+    return status;
+}
 
 /** Carry out a batch, or start it. @retval DN_INPROGRESS  dn_rma_task_end() was called, or will be: the batch may be gone. */
 static dn_status_t dn_rma_batch_do(dn_rma_win_t *win, int target, dn_rma_batch_t *batch, dn_xfer_t *xfer)
@@ -109,16 +126,17 @@ static dn_status_t dn_rma_batch_do(dn_rma_win_t *win, int target, dn_rma_batch_t
     const dn_rma_moves_t moves = {batch->here, batch->there, batch->count, batch->bytes};
     const bool fits = dn_rma_offer_fits(&win->far[target], &moves);
 
-    batch->way = dn_choice_make(dn_rma_choice_of(batch), &dn_rma_plan, 1, &batch->timed);
+    batch->way = DN_RMA_BY_KERNEL;
+    batch->timed = false;
+    if (fits || 1 == batch->count) {
+        batch->way = dn_choice_make(dn_rma_choice_of(batch), &dn_rma_plan, 1, &batch->timed);
+    }
     batch->began_ns = batch->timed ? dn_clock_ns() : 0;
     if (fits && DN_RMA_BY_BOTH == batch->way) {
-        dn_status_t status = dn_rma_offer(win, target, &moves, batch->write);
+        const dn_status_t status = dn_rma_batch_offer(win, target, batch, &moves);
 
         if (DN_ERR_AGAIN != status) {
             return status;
-        }
-        if (batch->timed && DN_RMA_TAKEN_BACK_NS > dn_clock_ns() - batch->began_ns) {
-            batch->way = DN_RMA_BY_KERNEL;
         }
     }
     if (DN_RMA_BY_KERNEL == batch->way) {
@@ -206,10 +224,12 @@ bool dn_rma_batch_add(dn_rma_win_t *win, int target, const dn_xfer_t *xfer, bool
     return added;
 }
 
-void dn_rma_batch_start(dn_rma_win_t *win, int target, bool alone)
+bool dn_rma_batch_start(dn_rma_win_t *win, int target, bool alone)
 {
+    bool started = false;
+
     if (!win->far[target].gathers) {
-        return;
+        return false;
     }
     for (int write = 0; write < 2; write++) {
         dn_rma_enter(win, &win->lock);
@@ -218,6 +238,8 @@ void dn_rma_batch_start(dn_rma_win_t *win, int target, bool alone)
 
         if (NULL != batch) {
             dn_rma_batch_send(win, target, batch, alone);
+            started = true;
         }
     }
+    return started;
 }

@@ -48,7 +48,8 @@
  * have no such handicap, since the sender goes on as soon as the pieces have left. */
 #define HANDICAP 1.15f
 
-/** The same of PULL over ALONE, where both processes send: the sender that copies a share has less time for its own messages. */
+/** PULL has to be faster than ALONE by this factor where both processes send (perf/dn_bibw): a sender that copies a share has less time for
+ * its own messages. */
 #define HANDICAP_BOTH 1.15f
 
 /** Least number of messages in pieces whose time does not count (DN_PACE_COLD_BYTES). */
@@ -139,7 +140,7 @@ static int dn_pace_beats(const struct dn_pace_class *class, enum dn_pace_way way
     return 0 != cost[way] && (0 == cost[other] || cost[way] * handicap < cost[other]);
 }
 
-/** The faster one of the ways in which the kernel copies. */
+/** The better one of the ways in which the kernel copies. */
 static enum dn_pace_way dn_pace_best_pull(const struct dn_pace_class *class)
 {
     const float margin = 0 != class->both ? HANDICAP_BOTH : 1;
@@ -207,7 +208,7 @@ static uint8_t dn_pace_haste(const dn_pace_t *pace, unsigned most)
 }
 
 /** Trials of the kernel's ways that are to come soon where the cores are far: at a new length the known costs are those of shorter messages.
- * There are none where pieces flow and are the best: a trial of the kernel ends the lead that the sender has. */
+ * There are none where pieces flow and are the best, until both processes send: a trial of the kernel ends the lead that the sender has. */
 static uint8_t dn_pace_kernel(const dn_pace_t *pace, const struct dn_pace_class *class)
 {
     if (DN_PACE_PLACE_FAR != dn_pace_place(pace)) {
@@ -418,14 +419,15 @@ static void dn_pace_heed_both(dn_pace_t *pace, struct dn_pace_class *class)
 {
     const uint32_t gave = dn_load_relaxed(&pace->gave);
 
+    class->both = 0 != gave;
     if (0 == gave) {
         return;
     }
     dn_store_relaxed(&pace->gave, gave - 1);
-    if (0 == class->both && DN_PACE_WAYS == class->turn && class->tries <= class->left
+    if (0 == class->anew && DN_PACE_WAYS == class->turn && (0 == class->left || class->tries < class->left)
         && DN_PACE_PLACE_FAR == dn_pace_place(pace)) {
-        class->both = 1;
-        class->kernel = 2;
+        class->anew = 1;
+        class->kernel = DN_PACE_PIECES == dn_pace_best(class) ? 2 : 1;
         class->left = 0;
     }
 }

@@ -17,7 +17,9 @@
  * the receiver still tries. So the receiver measures how long lines of the first pieces take to come from the sender's cache. Where the
  * two cores are near, all of the first messages go in pieces until the memory of pieces is warm. Where the cores are far, two of the
  * first messages go in pieces. The guess may be wrong; later trials correct it. At a new length far cores try the kernel's ways anew within
- * the first messages, but not where pieces flow and are the best.
+ * the first messages, but not where pieces flow and are the best: a trial ends the lead that the sender has. Where this process sends long
+ * messages, too, the sender has no such lead, and the time of both cores counts. There the kernel's ways are tried all the same, and help
+ * by the sender has to save more than a little.
  *
  * Pieces of messages of up to DN_PACE_FLOW_MAX follow their envelope without being asked for: these messages flow. So the sender of such
  * a message has chosen the way before the receiver learns of the message. The receiver tells the sender which way the next messages are
@@ -99,7 +101,8 @@ typedef struct dn_pace {
         uint8_t hasty;          /**< trials still to come soon, as known costs are old or of other lengths */
         uint8_t kernel;         /**< the same, of the kernel's ways only: trials that have not begun */
         uint8_t unmet;          /**< messages in a row that were announced, though they were to flow */
-        uint8_t both;           /**< not 0: the kernel's ways were tried anew, as both processes send */
+        uint8_t both;           /**< not 0: this process sends long messages, too: dn_pace_t::gave */
+        uint8_t anew;           /**< not 0: the kernel's ways were tried anew for that reason */
     } class[DN_PACE_CLASSES];
     uint32_t line; /**< ns that a line of the sender took to come: the least of `looks` lines */
     uint8_t looks; /**< up to DN_PACE_LOOKS */

@@ -69,6 +69,22 @@ static void a_disturbance_is_none(void **state)
     assert_int_equal(run(&choice, ROUND, 500, 800), TRIES);
 }
 
+/** The first operation by a way finds cold caches, or is disturbed. The trial that it belongs to ends with about the right cost. */
+static void a_first_disturbance_is_soon_forgotten(void **state)
+{
+    static const uint64_t times[] = {2, 3, 4, 100};
+
+    for (unsigned i = 0; i < sizeof(times) / sizeof(times[0]); i++) {
+        dn_choice_t choice = {0};
+
+        dn_choice_learn(&choice, SECOND, 300 * times[i]);
+        for (unsigned tries = 1; tries < COUNTS; tries++) {
+            dn_choice_learn(&choice, SECOND, 300);
+        }
+        assert_in_range(choice.cost[SECOND], 300, 420);
+    }
+}
+
 /** A way that is the faster one now and then, and not on the whole, is not taken for the faster one. */
 static void the_mean_counts(void **state)
 {
@@ -153,6 +169,7 @@ int main(void)
         cmocka_unit_test(the_faster_way_has_nearly_all),
         cmocka_unit_test(a_change_is_noticed),
         cmocka_unit_test(a_disturbance_is_none),
+        cmocka_unit_test(a_first_disturbance_is_soon_forgotten),
         cmocka_unit_test(the_mean_counts),
         cmocka_unit_test(what_is_not_known_is_not_worse),
         cmocka_unit_test(a_way_that_warms_up_is_tried_for_longer),
