@@ -82,7 +82,8 @@ int dn_loss_see(dn_loss_seen_t *seen, uint64_t number)
 
 int dn_loss_open(dn_loss_t *loss, uint64_t first, uint64_t most)
 {
-    *loss = (dn_loss_t){.packet = calloc(DN_LOSS_FLYING, sizeof(dn_loss_packet_t)), .next = first};
+    *loss = (dn_loss_t){
+        .packet = calloc(DN_LOSS_FLYING, sizeof(dn_loss_packet_t)), .next = first, .needed = DN_LOSS_HOLE};
     dn_bbr_open(&loss->bbr, most);
     return NULL != loss->packet;
 }
@@ -119,7 +120,8 @@ static int dn_loss_is_long(uint32_t size)
     return DN_LOSS_BASE + DN_LOSS_OVERHEAD < size;
 }
 
-/** Note that a packet has come, maybe after it counted as lost. */
+/** Note that a packet has come, maybe after it counted as lost. A late packet that was sent before the path became narrower counts as
+ * proof, too: such a hole has to be found a second time. */
 static void dn_loss_note_come(dn_loss_t *loss, uint64_t number, uint32_t size)
 {
     dn_loss_hole_t *hole = &loss->hole;
@@ -132,6 +134,15 @@ static void dn_loss_note_come(dn_loss_t *loss, uint64_t number, uint32_t size)
     }
 }
 
+/** Note that a packet has come before it counted as lost. */
+static void dn_loss_note_in_time(dn_loss_t *loss, uint64_t number, uint32_t size)
+{
+    dn_loss_note_come(loss, number, size);
+    if (DN_LOSS_HOLE != loss->needed && dn_loss_is_long(size) && DN_LOSS_CALM == ++loss->calm) {
+        loss->needed = DN_LOSS_HOLE;
+    }
+}
+
 static void dn_loss_note_lost(dn_loss_t *loss, uint64_t number, uint32_t size)
 {
     dn_loss_hole_t *hole = &loss->hole;
@@ -139,6 +150,7 @@ static void dn_loss_note_lost(dn_loss_t *loss, uint64_t number, uint32_t size)
     if (!dn_loss_is_long(size)) {
         return;
     }
+    loss->lates += 0 == loss->late[loss->late_at].number;
     loss->late[loss->late_at] = (dn_loss_late_t){.number = number, .size = size};
     loss->late_at = (loss->late_at + 1) % DN_LOSS_LATE;
     if (number > hole->from) {
@@ -152,26 +164,43 @@ static void dn_loss_note(dn_loss_t *loss, const dn_loss_packet_t *packet, int lo
 {
     dn_loss_hole_t *hole = &loss->hole;
 
-    (lost ? dn_loss_note_lost : dn_loss_note_come)(loss, packet->number, packet->size);
+    (lost ? dn_loss_note_lost : dn_loss_note_in_time)(loss, packet->number, packet->size);
     if (0 != hole->lost && hole->came > hole->lost) {
-        hole->turns += DN_LOSS_HOLE > hole->turns;
+        hole->turns += loss->needed > hole->turns;
         hole->from = hole->came;
         hole->lost = 0;
     }
 }
 
-/** Note the long packets that counted as lost and are acknowledged now, where they disprove something. */
+/** A long packet that counted as lost is acknowledged: it may disprove something. */
+static void dn_loss_disprove(dn_loss_t *loss, const dn_loss_late_t *late)
+{
+    const int narrow = 0 != loss->narrow;
+
+    if (!narrow && 0 == loss->hole.size) {
+        return;
+    }
+    dn_loss_note_come(loss, late->number, late->size);
+    if (narrow && 0 == loss->narrow) {
+        loss->needed = DN_LOSS_HOLE_MOST / 2 < loss->needed ? DN_LOSS_HOLE_MOST : 2 * loss->needed;
+        loss->calm = 0;
+    }
+}
+
+/** Note the long packets that counted as lost and are acknowledged now. Each is noted once, whether it disproves something or not:
+ * acknowledgements may go on to name it. */
 static void dn_loss_note_late(dn_loss_t *loss, const dn_loss_range_t *range, uint32_t ranges)
 {
-    for (uint32_t i = 0; i < DN_LOSS_LATE && (0 != loss->narrow || 0 != loss->hole.size); i++) {
+    for (uint32_t i = 0; i < DN_LOSS_LATE && 0 != loss->lates; i++) {
         dn_loss_late_t *late = &loss->late[i];
         uint32_t at = 0;
         while (at < ranges && range[at].first > late->number) {
             at++;
         }
         if (0 != late->number && at < ranges && range[at].last >= late->number) {
-            dn_loss_note_come(loss, late->number, late->size);
+            dn_loss_disprove(loss, late);
             late->number = 0;
+            loss->lates--;
         }
     }
 }

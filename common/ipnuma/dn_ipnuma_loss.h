@@ -16,7 +16,8 @@
  * A path may become narrower than the packets that go over it, and drop the long ones without a word: a black hole (RFC 8899, section
  * 4.3). It shows where a long packet is lost and a shorter one, sent later, comes, DN_LOSS_HOLE times in turn, and no packet as long as
  * those lost comes meanwhile. A network that is away loses all, and one that is crowded brings some of the long ones. Where all long ones
- * were only late, their acknowledgements come after they have counted as lost, and disprove the hole.
+ * were only late, their acknowledgements come after they have counted as lost, and disprove the hole. The next one takes twice as many
+ * turns to tell, until long packets have come in time for long.
  *
  * Time is the caller's, in nanoseconds, so that tests have their own. Threads: the caller's lock. Pinned by
  * test/unit/dn_ipnuma_loss_follows_the_rfc.c.
@@ -52,7 +53,11 @@
 #define DN_LOSS_BASE 1200u
 /** A path that drops one packet in ten at random looks like a black hole so often by chance: once in 10^8 packets. */
 #define DN_LOSS_HOLE 8u
-/** Long packets that count as lost, and whose acknowledgement is still noticed: as many as tell a black hole, and some on their way. */
+/** Most turns: they double with each black hole that is disproved. Otherwise a crowd makes a sender cut its packets again and again. */
+#define DN_LOSS_HOLE_MOST 64u
+/** When so many long packets have come in time since, DN_LOSS_HOLE turns tell a black hole again. */
+#define DN_LOSS_CALM 1000u
+/** Long packets that count as lost, and whose acknowledgement is still noticed. Where all are only late, the newest come, too. */
 #define DN_LOSS_LATE (2 * DN_LOSS_HOLE)
 
 /** Numbers from first to last. */
@@ -124,8 +129,11 @@ typedef struct dn_loss {
     uint64_t srtt_ns, rttvar_ns, latest_ns;
     uint64_t flying; /**< bytes */
     dn_loss_hole_t hole;
-    uint32_t
-        narrow; /**< dn_loss_hole_t::size of the last black hole; 0: none, or one as long has come since */
+    uint32_t needed; /**< turns that tell a black hole */
+    uint32_t calm;   /**< long packets that have come in time since a black hole was disproved */
+    /** dn_loss_hole_t::size of the last black hole; 0: none, or one as long has come since */
+    uint32_t narrow;
+    uint32_t lates;                    /**< packets in `late` */
     uint32_t late_at;                  /**< place of the next in `late` */
     dn_loss_late_t late[DN_LOSS_LATE]; /**< ring of the newest */
     dn_bbr_t bbr;
@@ -179,7 +187,7 @@ int dn_loss_expire(dn_loss_t *loss, uint64_t now, dn_loss_fate_fn_t fate, void *
 /** Does the path drop all packets of more than DN_LOSS_BASE bytes that are as long as those lost? */
 static inline int dn_loss_in_hole(const dn_loss_t *loss)
 {
-    return DN_LOSS_HOLE <= loss->hole.turns;
+    return loss->needed <= loss->hole.turns;
 }
 
 /** Has no packet come yet that is as long as those which the last black hole has swallowed? */

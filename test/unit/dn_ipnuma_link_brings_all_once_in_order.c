@@ -449,13 +449,13 @@ static void carry_until(int hole)
     }
 }
 
-/** Have time go by in which nothing is sent. */
+/** Have all come that was sent, and time go by until @p at, unless it is later by then. */
 static void wait_until(uint64_t at)
 {
     while (0 != dn_ipnuma_link_behind(&side[0].link)) {
         step();
     }
-    clock_ns = at;
+    clock_ns = clock_ns < at ? at : clock_ns;
     dn_ipnuma_link_tick(&side[0].link, clock_ns);
 }
 

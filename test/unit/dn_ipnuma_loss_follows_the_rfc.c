@@ -264,20 +264,57 @@ static void a_long_one_that_comes_disproves_a_black_hole(void **state)
 /** What comes late stays a sign only once: an acknowledgement that is repeated says nothing of the turns since. */
 static void a_long_one_that_comes_late_begins_the_turns_anew(void **state)
 {
+    (void) state;
+    /* One comes late, or two by one acknowledgement, or two one by one. */
+    for (unsigned which = 0; which < 3; which++) {
+        dn_loss_t loss;
+        open_loss(&loss);
+        for (unsigned i = 1; i < DN_LOSS_HOLE; i++) {
+            lose_a_long_one(&loss, i * MS);
+        }
+        const uint64_t last = loss.next - 5, first = 0 == which ? last : last - 5;
+        if (2 == which) {
+            ack(&loss, first, first, 100 * MS);
+        }
+        for (unsigned i = 1; i <= DN_LOSS_HOLE; i++) {
+            ack(&loss, first, last, (100 + i) * MS);
+            assert_int_equal(dn_loss_in_hole(&loss), 0);
+            lose_a_long_one(&loss, (100 + i) * MS);
+        }
+        assert_int_equal(dn_loss_in_hole(&loss), 1);
+        dn_loss_close(&loss);
+    }
+}
+
+/** A path of which this was wrong is believed ever later, until long ones have come for long. */
+static void a_black_hole_that_is_disproved_makes_the_next_harder_to_tell(void **state)
+{
     dn_loss_t loss;
+    uint64_t now = MS;
+    unsigned turns = DN_LOSS_HOLE;
 
     (void) state;
     open_loss(&loss);
-    for (unsigned i = 1; i < DN_LOSS_HOLE; i++) {
-        lose_a_long_one(&loss, i * MS);
+    for (unsigned holes = 0; holes < 10; holes++) {
+        for (unsigned i = 0; i < turns; i++, now += MS) {
+            assert_int_equal(dn_loss_in_hole(&loss), 0);
+            lose_a_long_one(&loss, now);
+        }
+        assert_int_equal(dn_loss_in_hole(&loss), 1);
+        dn_loss_leave_hole(&loss, fate, NULL);
+        if (5 != holes) {
+            ack(&loss, loss.next - 5, loss.next - 5, now);
+            turns = 2 * turns < DN_LOSS_HOLE_MOST ? 2 * turns : DN_LOSS_HOLE_MOST;
+        } else {
+            assert_int_equal(turns, DN_LOSS_HOLE_MOST);
+            for (unsigned i = 0; i < DN_LOSS_CALM; i++, now += MS) {
+                dn_loss_sent(&loss, now, &loads[0], 1400);
+                ack(&loss, loss.next - 1, loss.next - 1, now + 1000);
+            }
+            turns = DN_LOSS_HOLE;
+        }
+        assert_false(dn_loss_is_narrow(&loss));
     }
-    const uint64_t late = loss.next - 5;
-    for (unsigned i = 1; i <= DN_LOSS_HOLE; i++) {
-        ack(&loss, late, late, (100 + i) * MS);
-        assert_int_equal(dn_loss_in_hole(&loss), 0);
-        lose_a_long_one(&loss, (100 + i) * MS);
-    }
-    assert_int_equal(dn_loss_in_hole(&loss), 1);
     dn_loss_close(&loss);
 }
 
@@ -312,6 +349,7 @@ int main(void)
         cmocka_unit_test(long_ones_that_are_lost_while_short_ones_come_tell_a_black_hole),
         cmocka_unit_test(a_long_one_that_comes_disproves_a_black_hole),
         cmocka_unit_test(a_long_one_that_comes_late_begins_the_turns_anew),
+        cmocka_unit_test(a_black_hole_that_is_disproved_makes_the_next_harder_to_tell),
         cmocka_unit_test(a_network_that_is_away_is_no_black_hole),
     };
 
