@@ -78,12 +78,16 @@ dn_status_t dn_dsm_heard(dn_dsm_t *dsm, dn_status_t status, const char *what)
         return status;
     }
     const uint64_t until = dn_dsm_clock() + DN_DSM_LOST_NS;
-    while (0 == dn_dsm_gone(dsm)) {
-        if (dn_dsm_clock() > until) {
+    /* H1: pairs with H0. The log line comes before any call returns. */
+    while (0 == dn_dsm_gone(dsm) && !dn_dsm_is_closing(dsm)
+           && 0 == (DN_DSM_SAID & dn_load_acquire_u32(&dsm->unheard))) {
+        /* Relaxed: the bit only chooses the thread that says it. */
+        if (dn_dsm_clock() > until && 0 == dn_fetch_or_relaxed(&dsm->unheard, DN_DSM_SAYS)) {
             dn_log_error(
                 "shared memory: %s has failed, as a process is not reached from here, or another one has "
                 "given up",
                 what);
+            (void) dn_fetch_or_acq_rel(&dsm->unheard, DN_DSM_SAID); /* H0 */
             break;
         }
         if (0 == dn_progress(dsm->port)) {
@@ -281,8 +285,9 @@ dn_status_t dn_dsm_release(dn_dsm_t *dsm)
     if (!dsm->shares && 1 < dsm->ranks) {
         dn_dsm_inside++;
         pthread_mutex_lock(&dsm->sync);
-        status = dn_dsm_must(dsm, dn_dsm_tell_release(dsm), "dn_dsm_release()");
+        status = dn_dsm_tell_release(dsm);
         pthread_mutex_unlock(&dsm->sync);
+        status = dn_dsm_must(dsm, status, "dn_dsm_release()");
         dn_dsm_inside--;
     }
     dn_dsm_gate_leave(dsm, 1);
@@ -303,10 +308,11 @@ dn_status_t dn_dsm_acquire(dn_dsm_t *dsm)
         dn_dsm_inside++;
         pthread_mutex_lock(&dsm->sync);
         dn_dsm_page_all_stale(dsm);
-        status = dn_dsm_must(dsm, dn_dsm_page_drop(dsm), "dn_dsm_acquire()");
+        status = dn_dsm_page_drop(dsm);
         /* From here on this process may see writes of which it has no notes. */
         dn_dsm_blind_set(dsm, DN_DSM_NOWHERE);
         pthread_mutex_unlock(&dsm->sync);
+        status = dn_dsm_must(dsm, status, "dn_dsm_acquire()");
         dn_dsm_inside--;
         dn_dsm_count(&dsm->stat.acquire_ns, dn_dsm_clock() - began);
     }

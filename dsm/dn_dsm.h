@@ -74,9 +74,9 @@
  *
  * Errors:  as in dimmnet.h; each has been logged once, with a sentence. When a process is gone, its pages and locks are
  *          gone, too: calls return DN_ERR_UNREACH, and an access that needs such a page ends the accessing process with
- *          a sentence. Any other error of a transfer for which other processes wait ends this process as well. If this
- *          process went on without its part of a lock, a barrier or a release, the others would wait for ever, or read
- *          old data.
+ *          a sentence. The first such call may take a second longer, until it is known which process is gone. Any other
+ *          error of a transfer for which other processes wait ends this process as well. If this process went on without
+ *          its part of a lock, a barrier or a release, the others would wait for ever, or read old data.
  * Threads: all threads of a process may use the memory and all calls at once, with two exceptions. One thread of each
  *          process calls dn_dsm_alloc(), dn_dsm_alloc_homes(), dn_dsm_barrier(), dn_dsm_reduce() and dn_dsm_close(), and all
  *          processes call these in the same order. While a thread is in a barrier or a reduction, no other thread of its

@@ -249,6 +249,9 @@ typedef struct dn_dsm_writer dn_dsm_writer_t;
 /** A way to meet: struct dn_dsm_meet below. */
 typedef struct dn_dsm_meet dn_dsm_meet_t;
 
+/** Bits of dn_dsm_t::unheard: a thread writes the log line, and it was written. */
+enum { DN_DSM_SAYS = 1, DN_DSM_SAID = 2 };
+
 /** The shared memory. The thread that opens it sets all members; members without another note do not change after that. */
 struct dn_dsm {
     uint32_t rank;
@@ -276,6 +279,7 @@ struct dn_dsm {
     size_t tell_bytes;                 /**< bytes of a dn_dsm_tell_t that fit into a line of the tree */
     uint32_t lost;                     /**< dn_dsm_gone(). Threads that make progress write it. Atomic */
     uint32_t closing;                  /**< not 0: dn_dsm_is_closing(). Atomic */
+    uint32_t unheard; /**< a call has failed by a loss of which progress did not tell: DN_DSM_SAYS, DN_DSM_SAID. Atomic */
     uint32_t broken; /**< not 0: a call that all processes make has failed. Only such calls use it */
 
     dn_segment_t *cache; /**< the cache of this process */
@@ -398,7 +402,7 @@ dn_status_t dn_dsm_move(dn_dsm_t *dsm, uint32_t rank, dn_xfer_t *xfer, bool writ
 dn_status_t dn_dsm_amo(dn_dsm_t *dsm, uint32_t rank, dn_amo_t *amo, uint64_t *old_p);
 /** A call is about to return a status. If this is DN_ERR_UNREACH, wait until progress has told which process is gone: its log line comes before
  * the call returns. An operation may return DN_ERR_UNREACH before progress tells, or as another process has given up; then there may be
- * no such process, and after a second the log line is of @p what. @return the status. */
+ * no such process, and after a second the log line is of @p what. Later calls return at once then. @return the status. */
 dn_status_t dn_dsm_heard(dn_dsm_t *dsm, dn_status_t status, const char *what);
 /** End this process with a sentence, unless a status is DN_OK or DN_ERR_UNREACH. It is for calls for which other processes wait: after
  * such an error the lock is not handed over, or the barrier is not joined. @return dn_dsm_heard(). */

@@ -312,7 +312,8 @@ const char *dn_dsm_page_access(dn_dsm_range_t *range, uint64_t off, int kind)
     }
     const uint64_t began = dn_dsm_clock();
     dn_dsm_count(DN_DSM_IS_WRITE == kind ? &dsm->stat.write_faults : &dsm->stat.read_faults, 1);
-    if (DN_OK != dn_dsm_page_have(dsm, &page, 1, kind)) {
+    const dn_status_t status = dn_dsm_page_have(dsm, &page, 1, kind);
+    if (DN_OK != status) {
         const uint32_t lost = dn_dsm_gone(dsm);
         if (0 != lost) {
             dn_log_error(
@@ -320,8 +321,10 @@ const char *dn_dsm_page_access(dn_dsm_range_t *range, uint64_t off, int kind)
                 "this process ends",
                 (unsigned) lost - 1, at, (unsigned) dsm->page[page].home);
         } else {
-            dn_log_error("shared memory: the page of %p cannot be fetched from rank %u: this process ends",
-                         at, (unsigned) dsm->page[page].home);
+            /* Progress may not have told of a loss yet. */
+            dn_log_error("shared memory: the page of %p cannot be fetched from rank %u%s: this process ends",
+                         at, (unsigned) dsm->page[page].home,
+                         DN_ERR_UNREACH == status ? ", which has ended, or is not reached any more" : "");
         }
         _exit(EXIT_FAILURE);
     }

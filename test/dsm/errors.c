@@ -658,6 +658,18 @@ static void a_loss_has_its_sentence_before_a_call_returns(dn_world_t *world)
     dn_check_equal(dn_dsm_close(dsm), DN_ERR_UNREACH);
 }
 
+/** Progress never tells of this loss: the first call says it, and later ones return at once. */
+static void a_loss_of_nobody_is_said_once(dn_world_t *world)
+{
+    dn_dsm_t *dsm = opened(world);
+
+    dn_test_log_expect();
+    dn_check_equal(dn_dsm_heard(dsm, DN_ERR_UNREACH, "the first call"), DN_ERR_UNREACH);
+    dn_check_equal(dn_dsm_heard(dsm, DN_ERR_UNREACH, "the second call"), DN_ERR_UNREACH);
+    dn_check(dn_test_log_said(1, "the first call has failed"));
+    dn_check_equal(dn_dsm_close(dsm), DN_OK);
+}
+
 /** The word of lock 0 is at home with rank 0. */
 static void lock_what_was_overwritten(dn_world_t *world)
 {
@@ -786,6 +798,38 @@ static void a_page_of_a_dead_process_ends_who_needs_it(dn_world_t *world)
     dn_check(NULL != strstr(said, "rank 1"));
 }
 
+/** The first PULL fails. Progress tells later that rank 1 is lost. */
+static void fetch_in_vain(dn_world_t *world)
+{
+    dn_dsm_config_t config = configured(world);
+    dn_dsm_t *dsm = NULL;
+    void *at = NULL;
+
+    config.settings = "fault=pull:kill/1";
+    dn_check_equal(dn_dsm_open(&config, &dsm), DN_OK);
+    dn_check_equal(dn_dsm_alloc(dsm, PAGE, DN_DSM_HOME_RANK, 1, &at), DN_OK);
+    (void) *(volatile uint8_t *) at;
+}
+
+static void a_page_that_is_not_fetched_tells_of_the_loss(dn_world_t *world)
+{
+    void *at = NULL;
+
+    if (1 == world->rank) {
+        dn_test_log_expect();
+        dn_dsm_t *dsm = opened(world);
+        dn_check_equal(dn_dsm_alloc(dsm, PAGE, DN_DSM_HOME_RANK, 1, &at), DN_OK);
+        miss(dsm, dn_dsm_barrier(dsm));
+        return;
+    }
+    char said[2000];
+    const int status = in_a_child(world, fetch_in_vain, said, sizeof(said));
+    dn_check(WIFEXITED(status) && EXIT_FAILURE == WEXITSTATUS(status));
+    /* Progress may have told of it after all. */
+    dn_check(NULL != strstr(said, "rank 1, which has ended, or is not reached")
+             || NULL != strstr(said, "rank 1 is gone"));
+}
+
 static const dn_world_test_t everywhere[] = {
 #define TEST(name, processes)  \
     {                          \
@@ -814,6 +858,8 @@ static const dn_world_test_t everywhere[] = {
     TEST(a_page_that_is_only_taken_is_not_noted, 3),
     TEST(a_process_that_dies_ends_a_barrier, 2),
     TEST(a_loss_has_its_sentence_before_a_call_returns, 2),
+    TEST(a_loss_of_nobody_is_said_once, 1),
+    TEST(a_page_that_is_not_fetched_tells_of_the_loss, 2),
     TEST(a_process_that_fails_half_way_ends_and_is_missed, 2),
     TEST(threads_keep_off_pages_that_move, 2),
     TEST(threads_keep_off_pages_that_move_with_a_scan, 2),
