@@ -279,7 +279,8 @@ struct dn_dsm {
     size_t tell_bytes;                 /**< bytes of a dn_dsm_tell_t that fit into a line of the tree */
     uint32_t lost;                     /**< dn_dsm_gone(). Threads that make progress write it. Atomic */
     uint32_t closing;                  /**< not 0: dn_dsm_is_closing(). Atomic */
-    uint32_t unheard; /**< a call has failed by a loss of which progress did not tell: DN_DSM_SAYS, DN_DSM_SAID. Atomic */
+    uint32_t
+        unheard; /**< a call has failed by a loss of which progress did not tell: DN_DSM_SAYS, DN_DSM_SAID. Atomic */
     uint32_t broken; /**< not 0: a call that all processes make has failed. Only such calls use it */
 
     dn_segment_t *cache; /**< the cache of this process */

@@ -108,7 +108,8 @@ typedef struct dn_pace {
     uint8_t looks; /**< up to DN_PACE_LOOKS */
     uint64_t last; /**< when the last message ended whose end was timed */
     int skipped;   /**< not 0: another message has ended since, and no clock was read */
-    uint32_t gave; /**< long messages to come until this process counts as one that sends none itself: dn_pace_give() */
+    uint32_t
+        gave; /**< long messages to come until this process counts as one that sends none itself: dn_pace_give() */
 } dn_pace_t;
 
 /** Long messages that come after the last one that this process has sent, until it counts as one that sends none. */
