@@ -594,14 +594,6 @@ static void programs(dn_world_t *world)
 static void near_blocks(dn_world_t *world)
 {
     fight(world, attack_near, 1, 0);
-    if (VICTIM == world->rank) {
-        /* What fits is stored. */
-        size_t untouched = 0;
-        while (untouched < OFFERED && 0x5a == offered[GUARD + untouched]) {
-            untouched++;
-        }
-        dn_check(untouched < OFFERED);
-    }
 }
 
 static void device_messages(dn_world_t *world)
