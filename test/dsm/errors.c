@@ -57,6 +57,17 @@ static dn_dsm_t *opened(const dn_world_t *world)
     return opened_with(world, "never");
 }
 
+/** @param[in] settings  dn_dsm_config_t::settings. */
+static dn_dsm_t *opened_under(const dn_world_t *world, const char *settings)
+{
+    dn_dsm_config_t config = configured(world);
+    dn_dsm_t *dsm = NULL;
+
+    config.settings = settings;
+    dn_check_equal(dn_dsm_open(&config, &dsm), DN_OK);
+    return dsm;
+}
+
 static void calls_refuse_what_is_wrong(dn_world_t *world)
 {
     const dn_dsm_config_t config = configured(world);
@@ -644,12 +655,9 @@ static void a_process_that_dies_ends_a_barrier(dn_world_t *world)
 /** The first operation towards another process fails. Progress tells later that this process is lost. */
 static void a_loss_has_its_sentence_before_a_call_returns(dn_world_t *world)
 {
-    dn_dsm_config_t config = configured(world);
-    dn_dsm_t *dsm = NULL;
+    dn_dsm_t *dsm = opened_under(world, "fault=aotf:kill/1");
     void *at = NULL;
 
-    config.settings = "fault=aotf:kill/1";
-    dn_check_equal(dn_dsm_open(&config, &dsm), DN_OK);
     dn_test_log_expect();
     /* Rank 0 may lose this process from here on. */
     dn_world_barrier(world);
@@ -801,12 +809,9 @@ static void a_page_of_a_dead_process_ends_who_needs_it(dn_world_t *world)
 /** The first PULL fails. Progress tells later that rank 1 is lost. */
 static void fetch_in_vain(dn_world_t *world)
 {
-    dn_dsm_config_t config = configured(world);
-    dn_dsm_t *dsm = NULL;
+    dn_dsm_t *dsm = opened_under(world, "fault=pull:kill/1");
     void *at = NULL;
 
-    config.settings = "fault=pull:kill/1";
-    dn_check_equal(dn_dsm_open(&config, &dsm), DN_OK);
     dn_check_equal(dn_dsm_alloc(dsm, PAGE, DN_DSM_HOME_RANK, 1, &at), DN_OK);
     (void) *(volatile uint8_t *) at;
 }
