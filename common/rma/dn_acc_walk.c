@@ -37,6 +37,10 @@ static int dn_acc_walk_rows(dn_acc_walk_t *walk, dn_cells_t *cells, const uint8_
         if (NULL != cells && dn_element_is_word(element, to)) {
             dn_cells_add(cells, to, operands + off, result, run);
         } else {
+            if (NULL != cells) {
+                /* What waits are the last bytes: the results of these follow at once. */
+                dn_cells_end(cells);
+            }
             dn_acc_apply_alone(element, walk->op, to, operands + off, result, run / element->size);
         }
     }
@@ -120,7 +124,7 @@ static dn_status_t dn_acc_walk_guarded(dn_acc_walk_t *walk, uint64_t left)
         if (len == left) {
             dn_cells_end(&cells);
         }
-        /* What waits are the last bytes, always. */
+        /* What waits are the last bytes: dn_acc_walk_rows(). */
         const uint64_t ready = waited + len - cells.waiting;
         if (walk->fetches) {
             (void) dn_prog_scatter(&walk->result, results, ready);

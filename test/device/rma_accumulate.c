@@ -258,6 +258,56 @@ static void every_operation_gives_what_a_loop_gives(dn_world_t *world)
     }
 }
 
+/** A walk packs results by the chunk: here words lie in rows to each side of an element that is not aligned, which is near the chunk's
+ * end. */
+static void an_odd_element_leaves_the_results_in_order(dn_world_t *world)
+{
+    enum { CHUNK = 4096, STRIDE = 32, ODD = 11, MORE = 40 };
+    static uint8_t memory[STRIDE * (CHUNK / 2 + MORE)], model[sizeof(memory)];
+    static uint8_t operand[CHUNK + 8 * MORE], result[sizeof(operand)], before[sizeof(operand)];
+    uint64_t random = 1;
+    uint32_t word = 0;
+    const dn_guard_t guard = {.word = &word, .owner = 1, .wait = wait_for_guard};
+
+    (void) world;
+    for (uint32_t size = 2; size <= 8; size *= 2) {
+        const dn_element_t element = element_of(DN_ELEMENT_UNSIGNED, size);
+        const uint64_t n = CHUNK / size + MORE;
+        for (uint64_t odd = CHUNK / size - 3; odd <= CHUNK / size + 1; odd++) {
+            const dn_prog_op_t rows[] = {
+                {.kind = DN_PROG_RUN, .len = size, .count = odd, .stride = STRIDE},
+                {.kind = DN_PROG_RUN, .at = (int64_t) (STRIDE * odd + ODD), .len = size, .count = 1},
+                {.kind = DN_PROG_RUN,
+                 .at = (int64_t) (STRIDE * (odd + 1)),
+                 .len = size,
+                 .count = n - odd - 1,
+                 .stride = STRIDE},
+            };
+            dn_acc_walk_t walk = {.guard = &guard, .element = element, .op = DN_ACC_SUM, .fetches = 1};
+            dn_prog_t *prog;
+
+            dn_test_fill(memory, sizeof(memory), odd);
+            dn_test_fill(result, sizeof(result), odd);
+            fill(&element, operand, n, &random);
+            memcpy(model, memory, sizeof(memory));
+            for (uint64_t i = 0; i < n; i++) {
+                uint8_t *at = model + STRIDE * i + (odd == i ? ODD : 0);
+                memcpy(before + i * size, at, size);
+                naive(&element, DN_ACC_SUM, at, operand + i * size);
+            }
+            dn_check_equal(dn_prog_create(rows, 3, &prog), DN_OK);
+            const dn_prog_use_t use = {prog, 1, 0};
+            dn_prog_start(&walk.target, &use, (uintptr_t) memory);
+            dn_prog_start_bytes(&walk.origin, (uintptr_t) operand, n * size);
+            dn_prog_start_bytes(&walk.result, (uintptr_t) result, n * size);
+            dn_check_equal(dn_acc_walk(&walk, n * size), DN_OK);
+            dn_prog_free(prog);
+            dn_check_equal(memcmp(memory, model, sizeof(memory)), 0);
+            dn_check_equal(memcmp(result, before, n * size), 0);
+        }
+    }
+}
+
 static void foreign_pairs_keep_their_gaps(dn_world_t *world)
 {
     static const dn_prog_op_t parts[] = {
@@ -450,6 +500,7 @@ static void calls_of_several_take_effect_as_a_whole(dn_world_t *world)
 
 static const dn_world_test_t tests[] = {
     {"every_operation_gives_what_a_loop_gives", 1, every_operation_gives_what_a_loop_gives},
+    {"an_odd_element_leaves_the_results_in_order", 1, an_odd_element_leaves_the_results_in_order},
     {"foreign_pairs_keep_their_gaps", 1, foreign_pairs_keep_their_gaps},
     {"a_layout_that_cuts_an_element_is_refused", 1, a_layout_that_cuts_an_element_is_refused},
     {"halves_of_a_word_take_effect_as_a_whole", 3, halves_of_a_word_take_effect_as_a_whole},
