@@ -141,6 +141,14 @@ typedef struct dn_ipnuma_pc {
     int silent; /**< the other process was silent for too long, or takes nothing: it is about to be given up */
     int one_by_one; /**< the kernel does not send rows of datagrams on this path */
 
+    /** A stream of the program's small TLPs: dn_ipnuma_go(). */
+    struct {
+        uint32_t hasty;    /**< packets that were sent before they were full, at most DN_IPNUMA_FEW */
+        uint32_t gathered; /**< TLPs that have gathered in the body that begins at the offset `at` */
+        uint64_t at;
+        uint64_t since; /**< when the first of them came */
+        uint64_t until; /**< when the thread sends what has gathered by then; 0: no packet but an acknowledgement tells it to */
+    } stream;
     uint64_t credit_at; /**< when this process last asked for credit */
 
     dn_ipnuma_link_counts_t counted; /**< what dn_ipnuma_pc_count() has counted of link.counts */
@@ -173,6 +181,21 @@ typedef struct dn_ipnuma_pc {
     struct dn_ipnuma_pc *next;   /**< in dn_ipnuma_t::pcs */
     struct dn_ipnuma_pc *bucket; /**< the next in the same bucket of tokens */
 } dn_ipnuma_pc_t;
+
+/** The program sends a stream when it has sent so many packets that were not full, and nothing but acknowledgements has come meanwhile. A
+ * program that waits for what the other process stores in return sends no stream. */
+#define DN_IPNUMA_FEW 4u
+/** TLPs of a stream follow each other within this time, in the mean. A packet for each, its acknowledgement, and the thread that looks on for
+ * more take almost as long where program and thread share a core. */
+#define DN_IPNUMA_STREAM_NS UINT64_C(30000)
+/** Time that the thread gives a stream to go on when all of its packets are acknowledged. */
+#define DN_IPNUMA_HOLD_NS UINT64_C(16000)
+
+/** Does the program send a stream of small TLPs? */
+static inline int dn_ipnuma_streams(const dn_ipnuma_pc_t *pc)
+{
+    return DN_IPNUMA_FEW <= pc->stream.hasty && (0 != pc->link.loss.count || 0 != pc->stream.until);
+}
 
 extern const uint32_t dn_ipnuma_pc_turns[], dn_ipnuma_peer_turns[];
 

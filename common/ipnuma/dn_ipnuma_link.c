@@ -434,18 +434,20 @@ static void dn_ipnuma_link_drop_come(dn_ipnuma_link_t *link)
     }
 }
 
-/** Make packets of a list of bodies, for one call of emit(). The pacer and both windows bound their number, too. @return how many. */
+/** Make packets of a list of bodies, for one call of emit(). The pacer and both windows bound their number, too.
+ * @param[in] end  The body before which the row ends at the latest; NULL: none. @return how many. */
 static uint32_t dn_ipnuma_link_row(const dn_ipnuma_link_t *link, dn_ipnuma_body_t *body,
-                                   struct iovec packet[DN_IPNUMA_ROW], uint64_t now)
+                                   const dn_ipnuma_body_t *end, struct iovec packet[DN_IPNUMA_ROW],
+                                   uint64_t now)
 {
     const int again = body == link->again;
-    const uint32_t first = NULL == body ? 0 : body->len;
+    const uint32_t first = end == body ? 0 : body->len;
     /* Where there was no room, one packet finds out whether there is room now. More packets may be encrypted in vain. */
     const uint32_t most = DN_AUTH_ENCRYPTED == link->auth && 0 != link->refused_at ? 1 : DN_IPNUMA_ROW;
     uint32_t n = 0, last = first;
     size_t size = 0;
 
-    while (NULL != body && link->keyed && most > n && last == first && first >= body->len
+    while (end != body && link->keyed && most > n && last == first && first >= body->len
            && DN_IPNUMA_ROW_BYTES >= size + DN_IPNUMA_AROUND + body->len) {
         if (!dn_loss_is_due(&link->loss, n, size, now)) {
             break;
@@ -466,7 +468,7 @@ static uint32_t dn_ipnuma_link_row(const dn_ipnuma_link_t *link, dn_ipnuma_body_
 
 /** A packet for which this process has no room does not count as lost on the network, so no window shrinks. No process has seen the
  * packet, so its number is used again, unless the packet is encrypted: dn_ipnuma_link_skip(). */
-void dn_ipnuma_link_send(dn_ipnuma_link_t *link, uint64_t now)
+static void dn_ipnuma_link_send_to(dn_ipnuma_link_t *link, const dn_ipnuma_body_t *end, uint64_t now)
 {
     struct iovec packet[DN_IPNUMA_ROW];
     uint32_t n, sent;
@@ -475,11 +477,12 @@ void dn_ipnuma_link_send(dn_ipnuma_link_t *link, uint64_t now)
         dn_ipnuma_link_drop_come(link);
         const int again = NULL != link->again;
         dn_ipnuma_body_t **at = again ? &link->again : &link->waits;
-        if (NULL != *at && link->piece < (*at)->len && !dn_ipnuma_link_cut(link, at)) {
+        const dn_ipnuma_body_t *stop = again ? NULL : end;
+        if (stop != *at && link->piece < (*at)->len && !dn_ipnuma_link_cut(link, at)) {
             link->refused_at = now;
             break;
         }
-        n = dn_ipnuma_link_row(link, *at, packet, now);
+        n = dn_ipnuma_link_row(link, *at, stop, packet, now);
         sent = 0 == n ? 0 : dn_ipnuma_link_emit(link, packet, n, 1);
         for (uint32_t i = 0; i < sent; i++) {
             dn_ipnuma_body_t *body = *at;
@@ -492,11 +495,21 @@ void dn_ipnuma_link_send(dn_ipnuma_link_t *link, uint64_t now)
     } while (0 != n && sent == n);
     const int room = dn_loss_has_room(&link->loss, 1, DN_IPNUMA_AROUND + link->piece);
     const int due = dn_loss_is_due(&link->loss, 0, 0, now);
-    const int more = NULL != link->waits || NULL != link->again;
+    const int more = end != link->waits || NULL != link->again;
     if (room && due && !more) {
         dn_bbr_idle(&link->loss.bbr, link->loss.flying);
     }
     link->paced = room && !due && more;
+}
+
+void dn_ipnuma_link_send(dn_ipnuma_link_t *link, uint64_t now)
+{
+    dn_ipnuma_link_send_to(link, NULL, now);
+}
+
+void dn_ipnuma_link_send_full(dn_ipnuma_link_t *link, uint64_t now)
+{
+    dn_ipnuma_link_send_to(link, NULL == link->waits ? NULL : link->last, now);
 }
 
 int dn_ipnuma_link_settle(dn_ipnuma_link_t *link, const dn_ipnuma_ack_t *ack, const dn_loss_range_t *range,
@@ -558,14 +571,14 @@ uint64_t dn_ipnuma_link_timer(const dn_ipnuma_link_t *link)
     return due < soonest ? due : soonest;
 }
 
-void dn_ipnuma_link_tick(dn_ipnuma_link_t *link, uint64_t now)
+void dn_ipnuma_link_tick(dn_ipnuma_link_t *link, int gathers, uint64_t now)
 {
     if (now >= dn_loss_timer(&link->loss) && dn_loss_expire(&link->loss, now, dn_ipnuma_link_fate, link)) {
         dn_ipnuma_link_probe(link, now);
     }
     dn_ipnuma_link_look(link, now);
     dn_ipnuma_link_try_early(link, now);
-    dn_ipnuma_link_send(link, now);
+    (gathers ? dn_ipnuma_link_send_full : dn_ipnuma_link_send)(link, now);
     if (0 != link->owed && (now >= link->owed_at + DN_LOSS_ACK_DELAY_NS || link->urgent)) {
         dn_ipnuma_link_word(link, 0, now);
     }

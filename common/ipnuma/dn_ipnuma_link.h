@@ -186,6 +186,8 @@ static inline uint64_t dn_ipnuma_link_behind(const dn_ipnuma_link_t *link)
 
 /** Send the bodies that wait, as far as window, pacer and receiver let them go. */
 void dn_ipnuma_link_send(dn_ipnuma_link_t *link, uint64_t now);
+/** The same, but for the last body, which may have room: more TLPs gather there. */
+void dn_ipnuma_link_send_full(dn_ipnuma_link_t *link, uint64_t now);
 /** Send a packet without a piece. @param[in] flags  DN_IPNUMA_ASKS: it is acknowledged; DN_IPNUMA_GONE. */
 void dn_ipnuma_link_word(dn_ipnuma_link_t *link, unsigned flags, uint64_t now);
 
@@ -201,8 +203,9 @@ int dn_ipnuma_link_receive(dn_ipnuma_link_t *link, uint8_t *bytes, size_t len, u
 
 /** When dn_ipnuma_link_tick() has something to do. UINT64_MAX: never. */
 uint64_t dn_ipnuma_link_timer(const dn_ipnuma_link_t *link);
-/** Handle time-outs: send lost bodies again, and send acknowledgements that are due. */
-void dn_ipnuma_link_tick(dn_ipnuma_link_t *link, uint64_t now);
+/** Handle time-outs: send lost bodies again, what waits, and acknowledgements that are due. @param[in] gathers  Not 0: more TLPs gather in
+ * the last body that waits, as by dn_ipnuma_link_send_full(). */
+void dn_ipnuma_link_tick(dn_ipnuma_link_t *link, int gathers, uint64_t now);
 
 /** @name Between dn_ipnuma_link.c, which sends, and dn_ipnuma_link_in.c, which receives */
 /** @{ */

@@ -17,8 +17,6 @@
 /** Pause between two requests for credit: an answer may be lost. */
 #define DN_IPNUMA_ASK_NS UINT64_C(2000000)
 #define DN_IPNUMA_LINE   64u
-/** While the thread listens, TLPs to a process gather if at least so many packets are on their way to it (perf/dn_perf, aotf_rate). */
-#define DN_IPNUMA_FEW 4u
 
 static void dn_ipnuma_count(dn_ipnuma_t *ipnuma, size_t len)
 {
@@ -69,33 +67,55 @@ dn_status_t dn_ipnuma_no_room(dn_ipnuma_peer_t *peer)
     return DN_OK == status ? DN_ERR_AGAIN : status;
 }
 
-/** Do TLPs gather while so many packets are on their way, until the TLPs fill a datagram? The next turn sends them in any case. While the
- * service thread naps, the program itself takes turns. While the thread listens, an acknowledgement wakes the thread for a turn; for few
- * packets that takes too long. Without a thread, there may be no turn for long, so TLPs do not gather. */
-static int dn_ipnuma_gathers(enum dn_ipnuma_service_state state, uint32_t packets)
+/** Do TLPs gather until they fill a datagram? The next turn sends them in any case. While the service thread naps, the program itself
+ * takes turns. While the thread listens, an acknowledgement or its clock has the thread take a turn; that takes longer than to send a few
+ * packets, and less than to send each TLP of a stream alone. Without a thread, there may be no turn for long, so TLPs do not gather. */
+static int dn_ipnuma_gathers(const dn_ipnuma_pc_t *pc)
 {
-    switch (state) {
+    switch (pc->ipnuma->service.state) {
     case DN_IPNUMA_NAPS:
-        return 0 != packets;
+        return 0 != pc->link.loss.count;
     case DN_IPNUMA_LISTENS:
-        return DN_IPNUMA_FEW <= packets;
+        return DN_IPNUMA_FEW <= pc->link.loss.count || dn_ipnuma_streams(pc);
     default:
         return 0;
     }
 }
 
+/** Note that the program has appended a TLP, or a row of them. */
+static void dn_ipnuma_note_stream(dn_ipnuma_pc_t *pc)
+{
+    const dn_ipnuma_link_t *link = &pc->link;
+    const uint64_t at = NULL == link->waits ? link->end : link->last->offset;
+
+    if (at != pc->stream.at) {
+        const uint64_t now = dn_clock_ns();
+        const int slow = now - pc->stream.since > DN_IPNUMA_STREAM_NS * pc->stream.gathered;
+        pc->stream.hasty = slow ? 0 : pc->stream.hasty;
+        pc->stream.at = at;
+        pc->stream.since = now;
+        pc->stream.gathered = 0;
+    }
+    pc->stream.gathered++;
+}
+
 void dn_ipnuma_go(dn_ipnuma_pc_t *pc)
 {
     dn_ipnuma_t *ipnuma = pc->ipnuma;
-    const dn_ipnuma_link_t *link = &pc->link;
+    dn_ipnuma_link_t *link = &pc->link;
 
     if (DN_IPNUMA_OPEN != pc->state) {
         return;
     }
-    if (dn_ipnuma_gathers(ipnuma->service.state, link->loss.count) && link->waits == link->last) {
+    dn_ipnuma_note_stream(pc);
+    if (!dn_ipnuma_gathers(pc)) {
+        dn_ipnuma_link_send(link, dn_clock_ns());
+        pc->stream.hasty += DN_IPNUMA_FEW > pc->stream.hasty;
+    } else if (link->waits == link->last) {
         return;
+    } else {
+        dn_ipnuma_link_send_full(link, dn_clock_ns());
     }
-    dn_ipnuma_link_send(&pc->link, dn_clock_ns());
     dn_ipnuma_service_call(ipnuma);
 }
 

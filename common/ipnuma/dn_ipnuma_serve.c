@@ -278,6 +278,7 @@ static int dn_ipnuma_take(dn_ipnuma_link_t *link, const dn_tlp_t *tlp)
         /* A TLP before this one has ended the connection: this one is dropped. */
         return 1;
     }
+    pc->stream.hasty = 0;
     switch (tlp->kind) {
     case DN_TLP_WRITE:
         dn_ipnuma_write(pc, tlp);

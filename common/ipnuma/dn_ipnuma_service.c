@@ -52,6 +52,28 @@ static void dn_ipnuma_service_turn(dn_ipnuma_t *ipnuma, enum dn_ipnuma_service_s
 
 /* Turns */
 
+/**
+ * Does a stream gather on in this turn? In a turn of the program nothing does. While packets are on their way, the acknowledgement of the
+ * last has the thread take a turn. Where all are acknowledged, so soon that the program has added nothing yet, the thread sets itself a time.
+ * Without that, a program that shares its core with the thread would send each TLP alone: the acknowledgement comes before the next TLP.
+ */
+static int dn_ipnuma_goes_on(dn_ipnuma_pc_t *pc, uint64_t now)
+{
+    const int over = now - pc->stream.since > DN_IPNUMA_STREAM_NS * (pc->stream.gathered + DN_IPNUMA_FEW);
+    pc->stream.hasty = over ? 0 : pc->stream.hasty;
+    if (!pc->ipnuma->service.reads || DN_IPNUMA_FEW > pc->stream.hasty) {
+        pc->stream.until = 0;
+        return 0;
+    }
+    if (0 != pc->link.loss.count || now < pc->stream.until) {
+        return 1;
+    }
+    const int none = NULL == pc->link.waits, set = 0 != pc->stream.until;
+    pc->stream.hasty = none && set ? 0 : pc->stream.hasty;
+    pc->stream.until = none && !set ? now + DN_IPNUMA_HOLD_NS : 0;
+    return 0 != pc->stream.until;
+}
+
 /** Do all work that is due on a connection. @param[in] quiet  Not 0: the program does not answer in this turn. */
 static void dn_ipnuma_attend(dn_ipnuma_pc_t *pc, int quiet, uint64_t now)
 {
@@ -69,6 +91,7 @@ static void dn_ipnuma_attend(dn_ipnuma_pc_t *pc, int quiet, uint64_t now)
         dn_ipnuma_reply(pc);
     }
     dn_ipnuma_link_t *link = &pc->link;
+    const int gathers = dn_ipnuma_goes_on(pc, now);
     if (NULL == link->waits && NULL == link->again && 0 == link->owed && 0 == link->loss.count
         && 0 == link->starved_at) {
         return;
@@ -77,7 +100,7 @@ static void dn_ipnuma_attend(dn_ipnuma_pc_t *pc, int quiet, uint64_t now)
     /* An answer of the program could take the acknowledgement along. In a quiet turn no answer comes soon, so the acknowledgement goes
      * alone. */
     link->urgent |= quiet && 0 != link->owed;
-    dn_ipnuma_link_tick(link, now);
+    dn_ipnuma_link_tick(link, gathers, now);
     dn_ipnuma_pc_count(pc);
 }
 
@@ -260,7 +283,10 @@ static uint64_t dn_ipnuma_timer(const dn_ipnuma_t *ipnuma)
     for (const dn_ipnuma_pc_t *pc = ipnuma->pcs; NULL != pc; pc = pc->next) {
         const uint64_t link = DN_IPNUMA_OPEN == pc->state ? dn_ipnuma_link_timer(&pc->link) : UINT64_MAX;
         const uint64_t greet = 0 != pc->greet.at && DN_IPNUMA_DEAD != pc->state ? pc->greet.at : UINT64_MAX;
+        const int goes_on = DN_IPNUMA_OPEN == pc->state && 0 != pc->stream.until;
+        const uint64_t stream = goes_on ? pc->stream.until : UINT64_MAX;
         at = link < at ? link : at;
+        at = stream < at ? stream : at;
         at = greet < at ? greet : at;
     }
     return at;
@@ -402,6 +428,17 @@ static int dn_ipnuma_wakes(const dn_ipnuma_t *ipnuma)
     return 0 != (DN_IPNUMA_AFTER_RING & ipnuma->after) && 0 != dn_load_relaxed_u32(ipnuma->iface.bell) % 2;
 }
 
+/** Does the program send a stream to some process? It wants the lock then, and the core; what comes are acknowledgements. */
+static int dn_ipnuma_is_busy(const dn_ipnuma_t *ipnuma)
+{
+    const dn_ipnuma_pc_t *pc = ipnuma->pcs;
+
+    while (NULL != pc && !dn_ipnuma_streams(pc)) {
+        pc = pc->next;
+    }
+    return NULL != pc;
+}
+
 /** Have the thread stay awake after a request, since the sender may send its next request when it has the answer. */
 static void dn_ipnuma_look_on(dn_ipnuma_t *ipnuma)
 {
@@ -413,7 +450,7 @@ static void dn_ipnuma_look_on(dn_ipnuma_t *ipnuma)
         return;
     }
     while (dn_awake_lasts(&ipnuma->service.awake, now, came) && turns == ipnuma->turns
-           && !ipnuma->service.ends) {
+           && !ipnuma->service.ends && !dn_ipnuma_is_busy(ipnuma)) {
         /* The program may want the lock. */
         dn_ipnuma_unlock(ipnuma);
         dn_pause();
@@ -453,7 +490,7 @@ static void *dn_ipnuma_serve(void *arg)
             continue;
         }
         if (0 != dn_ipnuma_serve_turn(ipnuma) && !dn_ipnuma_wakes(ipnuma)
-            && ipnuma->contenders <= ipnuma->units) {
+            && ipnuma->contenders <= ipnuma->units && !dn_ipnuma_is_busy(ipnuma)) {
             dn_ipnuma_look_on(ipnuma);
         }
         dn_ipnuma_rest(ipnuma, dn_ipnuma_timer(ipnuma), 1);

@@ -35,14 +35,15 @@ static void use_up_credit(dn_world_t *world)
     }
 }
 
-/** Are all packets of a link acknowledged? Then it has nothing to send either, unless the pace of packets holds it back. */
+/** Are all packets of a link acknowledged? Then it has nothing to send either, unless the pace of packets holds it back, or the thread has
+ * set itself a time. */
 static int is_over(const dn_peer_t *peer)
 {
     const dn_ipnuma_pc_t *pc = ((const dn_ipnuma_peer_t *) peer)->pc;
 
     dn_ipnuma_lock(pc->ipnuma);
     const int over = 0 == pc->link.loss.count;
-    dn_check(!over || NULL == pc->link.waits || pc->link.paced);
+    dn_check(!over || NULL == pc->link.waits || pc->link.paced || 0 != pc->stream.until);
     dn_ipnuma_unlock(pc->ipnuma);
     return over;
 }

@@ -209,7 +209,7 @@ static void step(void)
         assert_null(side[l.to].link.broken);
     }
     for (int i = 0; i < 2; i++) {
-        dn_ipnuma_link_tick(&side[i].link, clock_ns);
+        dn_ipnuma_link_tick(&side[i].link, 0, clock_ns);
     }
 }
 
@@ -266,11 +266,13 @@ static uint64_t carry_on(wire_t how, uint64_t seed, uint64_t count, uint64_t fir
                  burst++) {
                 append(&side[i]);
             }
-            dn_ipnuma_link_send(&side[i].link, clock_ns);
+            /* While packets are on their way, a turn comes that sends the rest. */
+            const int gathers = 0 != side[i].link.loss.count && 0 == dn_test_below(&random_, 2);
+            (gathers ? dn_ipnuma_link_send_full : dn_ipnuma_link_send)(&side[i].link, clock_ns);
         }
         step();
         change_wire(count);
-        if (clock_ns - began > count * UINT64_C(20000000)) {
+        if (clock_ns - began > count * UINT64_C(40000000)) {
             print_error("seed %llu: %llu and %llu taken\n", (unsigned long long) seed,
                         (unsigned long long) side[0].taken, (unsigned long long) side[1].taken);
             fail();
@@ -387,15 +389,46 @@ static void what_a_piece_has_no_room_to_tell_a_word_tells(void **state)
     assert_int_equal(side[1].link.seen.count, PACKETS);
     append(&side[1]);
     dn_ipnuma_link_send(&side[1].link, clock_ns);
-    dn_ipnuma_link_tick(&side[1].link, clock_ns);
+    dn_ipnuma_link_tick(&side[1].link, 0, clock_ns);
     assert_int_equal(letters, 2);
     /* The word overtakes the piece. */
     for (unsigned i = 2; i-- > 0;) {
         assert_true(dn_ipnuma_link_receive(&side[0].link, letter[i].bytes, letter[i].len, clock_ns));
     }
-    dn_ipnuma_link_tick(&side[0].link, clock_ns);
+    dn_ipnuma_link_tick(&side[0].link, 0, clock_ns);
     assert_int_equal(side[0].link.loss.count, 0);
     assert_int_equal(side[0].link.counts.resent, 0);
+    close_both();
+}
+
+static void what_has_room_gathers(void **state)
+{
+    dn_ipnuma_link_t *link = &side[0].link;
+
+    (void) state;
+    wire = (wire_t){.lose = 0};
+    width = SIZE_MAX;
+    open_both(1);
+    append(&side[0]);
+    emitted = 0;
+    dn_ipnuma_link_send_full(link, clock_ns);
+    assert_int_equal(emitted, 0);
+    while (link->waits == link->last) {
+        append(&side[0]);
+    }
+    dn_ipnuma_link_send_full(link, clock_ns);
+    assert_int_equal(emitted, 1);
+    assert_non_null(link->waits);
+    assert_ptr_equal(link->waits, link->last);
+    /* All that could go has gone: the program limits what is sent, and not the path. */
+    assert_int_not_equal(link->loss.bbr.limited, 0);
+    assert_false(link->paced);
+    dn_ipnuma_link_send(link, clock_ns);
+    assert_int_equal(emitted, 2);
+    assert_null(link->waits);
+    while (side[1].taken < side[0].sent || 0 != dn_ipnuma_link_behind(link)) {
+        step();
+    }
     close_both();
 }
 
@@ -429,7 +462,7 @@ static void a_wire_that_becomes_narrower_brings_all(void **state)
             dn_ipnuma_link_t *link = &side[i].link;
             assert_int_equal(link->piece, DN_IPNUMA_PART_BYTES);
             /* The path may be wider again after some time. */
-            dn_ipnuma_link_tick(link, clock_ns + DN_IPNUMA_RAISE_NS + 1);
+            dn_ipnuma_link_tick(link, 0, clock_ns + DN_IPNUMA_RAISE_NS + 1);
             assert_int_equal(link->piece, link->room);
         }
         close_both();
@@ -456,7 +489,7 @@ static void wait_until(uint64_t at)
         step();
     }
     clock_ns = clock_ns < at ? at : clock_ns;
-    dn_ipnuma_link_tick(&side[0].link, clock_ns);
+    dn_ipnuma_link_tick(&side[0].link, 0, clock_ns);
 }
 
 /** Long datagrams are tried again soon, and ever later where they are lost again. When one has come, all begins anew. */
@@ -553,6 +586,7 @@ int main(void)
         cmocka_unit_test_setup(what_finds_no_room_goes_later, begin),
         cmocka_unit_test_setup(what_there_is_no_memory_for_is_taken_later, begin),
         cmocka_unit_test_setup(what_a_piece_has_no_room_to_tell_a_word_tells, begin),
+        cmocka_unit_test_setup(what_has_room_gathers, begin),
         cmocka_unit_test_setup(a_bad_wire_only_slows, begin),
         cmocka_unit_test_setup(a_wire_that_becomes_narrower_brings_all, begin),
         cmocka_unit_test_setup(a_narrow_wire_is_tried_ever_later, begin),
