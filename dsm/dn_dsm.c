@@ -188,8 +188,18 @@ static dn_status_t dn_dsm_alloc_take(dn_dsm_t *dsm, uint64_t pages, uint64_t sum
 {
     const dn_dsm_tell_t tell = {.call = DN_DSM_CALL_ALLOC, .interval = sum};
     const uint32_t first = dsm->used;
+    dn_dsm_span_t span = {.watch = &dsm->watch,
+                          .first = first,
+                          .count = (uint32_t) pages,
+                          .from = DN_DSM_NONE,
+                          .to = DN_DSM_WRITE};
     dn_dsm_tell_t told[DN_DSM_RANKS_MAX];
 
+    /* The pages permit accesses before this process tells the others. So they do when another process has left the call, and passes the
+     * address to a thread of this process: what comes before the telling comes before that thread's access. */
+    if (dsm->shares) {
+        dn_dsm_span_end(&span);
+    }
     dn_store_relaxed_u32(&dsm->used, first + (uint32_t) pages);
     dn_dsm_inside++;
     const dn_status_t status = dn_dsm_all(dsm, &tell, told);

@@ -63,6 +63,8 @@
  *   - An asynchronous signal handler, and a function that dn_progress() calls, must not touch shared memory, nor a
  *     mapping (dn_page.h).
  *   - After fork() the child must not use shared memory.
+ *   - Of dn_dsm_config_t::bytes only what is allocated may be accessed. An access to the rest ends the process with a
+ *     sentence, and a system call that gets such an address fails with EFAULT.
  *
  * @par Signals
  * Accesses are detected by SIGSEGV; with "uffd" and "scan" by SIGBUS, too. A thread must not block the signal: the kernel

@@ -264,7 +264,8 @@ struct dn_dsm {
     uint32_t timeout_s;
     dn_dsm_protocol_t protocol;
     bool moves;                        /**< homes move */
-    bool shares;                       /**< all ranks map one cache: nothing is detected, fetched or told */
+    /** all ranks map one cache: nothing is fetched or told. The front permits all accesses to what is allocated, and none else */
+    bool shares;
     uint32_t together;                 /**< ranks may map one cache if rank / together is the same for them */
     uint16_t keeper[DN_DSM_RANKS_MAX]; /**< by rank: the rank whose cache has its pages */
     dn_dsm_host_t host;

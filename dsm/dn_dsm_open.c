@@ -392,7 +392,8 @@ static dn_status_t dn_dsm_open_front(dn_dsm_t *dsm, uint32_t places)
     }
     dsm->front = front;
     if (dsm->shares) {
-        return DN_OK;
+        /* No access is detected but those outside of what was allocated: dn_dsm_alloc_take(). */
+        dsm->watch = dn_dsm_watch_by(dsm->watch.what, &dn_dsm_detect_segv);
     }
     const int error = dn_dsm_watch_open(&dsm->watch, front, bytes);
     if (0 != error) {

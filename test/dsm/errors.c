@@ -7,6 +7,7 @@
  */
 #include "dn_config.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
@@ -279,9 +280,32 @@ static volatile uint8_t *allocated(dn_dsm_t *dsm)
     return at;
 }
 
+/** Meet all others, which are in this function, too, without a call of the library. @param[in] round  Larger each time. */
+static void meet(dn_world_t *world, uint64_t round)
+{
+    dn_world_post(world, 0, round);
+    for (int r = 0; r < world->size; r++) {
+        dn_world_sleep(world, r, 0, round);
+    }
+}
+
+/** How those who access memory outside of what was allocated have opened it, and how often they did so. */
+static const char *outside_share, *outside_detect;
+static uint64_t outside_round;
+
 static void read_outside(dn_world_t *world)
 {
-    (void) allocated(opened(world))[PAGE];
+    dn_dsm_config_t config = configured(world);
+    dn_dsm_t *dsm = NULL;
+
+    config.share = outside_share;
+    config.detect = outside_detect;
+    dn_check_equal(dn_dsm_open(&config, &dsm), DN_OK);
+    volatile uint8_t *at = allocated(dsm);
+    dn_check_equal(at[PAGE - 1], 0);
+    /* One that ends is missed by another one that is still in a call. */
+    meet(world, outside_round);
+    (void) at[PAGE];
 }
 
 static void write_after_the_end(dn_world_t *world)
@@ -375,28 +399,88 @@ static void recover_from_faults(dn_world_t *world)
     dn_check_equal(dn_dsm_close(dsm), DN_OK);
 }
 
-static void ends_by(dn_world_t *world, void (*fn)(dn_world_t *world), const char *word)
+static void ends_by(dn_world_t *world, int number, void (*fn)(dn_world_t *world), const char *word)
 {
     char said[2000];
     const int status = in_a_child(world, fn, said, sizeof(said));
 
-    dn_check(WIFSIGNALED(status) && SIGSEGV == WTERMSIG(status));
+    dn_check(WIFSIGNALED(status) && number == WTERMSIG(status));
     dn_check(NULL == word ? '\0' == said[0] : NULL != strstr(said, word));
+}
+
+/** All processes read outside, by each way of detection. @param[in] share  dn_dsm_config_t::share. */
+static void end_outside(dn_world_t *world, const char *share)
+{
+    outside_share = share;
+    for (size_t i = 0; NULL != dn_dsm_detect_name(i); i++) {
+        outside_detect = dn_dsm_detect_name(i);
+        if (NULL != dn_dsm_detect_why_not(outside_detect)) {
+            continue;
+        }
+        const bool faults = 0 == strcmp("auto", share) || 0 == strcmp("segv", outside_detect);
+        const int number = faults ? SIGSEGV : SIGBUS;
+        outside_round++;
+        ends_by(world, number, read_outside, "outside of what was allocated");
+        dn_world_barrier(world);
+        if (0 == world->rank) {
+            folder_empty();
+        }
+        dn_world_barrier(world);
+    }
 }
 
 static void an_access_outside_ends_the_process(dn_world_t *world)
 {
-    ends_by(world, read_outside, "outside of what was allocated");
+    end_outside(world, "never");
+}
+
+static void an_access_outside_of_what_all_share_ends_the_process(dn_world_t *world)
+{
+    end_outside(world, "auto");
+}
+
+/** Ranks 0 and 1 are one host, and rank 2 is another one. */
+static void an_access_outside_ends_the_processes_of_a_host(dn_world_t *world)
+{
+    end_outside(world, "2");
+}
+
+/** What a system call would write outside of what is allocated is refused, so that it is not there when that is allocated. */
+static void memory_that_all_share_is_zero_when_it_is_allocated(dn_world_t *world)
+{
+    dn_dsm_t *dsm = opened_with(world, "auto");
+    uint8_t *at = (uint8_t *) (uintptr_t) allocated(dsm);
+    int pipes[2];
+
+    dn_check_equal(strcmp(dn_dsm_detects(dsm), "shared"), 0);
+    dn_check_equal(pipe(pipes), 0);
+    dn_check_equal(write(pipes[1], "1", 1), 1);
+    at[PAGE - 1] = 1;
+    dn_check_equal(read(pipes[0], at + PAGE, 1), -1);
+    dn_check_equal(errno, EFAULT);
+    dn_check_equal(dn_dsm_barrier(dsm), DN_OK);
+    dn_check((uintptr_t) allocated(dsm) == (uintptr_t) at + PAGE);
+    for (uint64_t i = PAGE; i < 2 * PAGE; i++) {
+        dn_check_equal(at[i], 0);
+    }
+    dn_check_equal(dn_dsm_barrier(dsm), DN_OK);
+    dn_check_equal(write(pipes[1], "1", 1), 1);
+    dn_check_equal(read(pipes[0], at + PAGE + world->rank, 1), 1);
+    dn_check_equal(dn_dsm_barrier(dsm), DN_OK);
+    dn_check(0 == memcmp(at + PAGE, "11", 2));
+    close(pipes[0]);
+    close(pipes[1]);
+    dn_check_equal(dn_dsm_close(dsm), DN_OK);
 }
 
 static void an_access_after_the_end_ends_the_process(dn_world_t *world)
 {
-    ends_by(world, write_after_the_end, "after dn_dsm_close()");
+    ends_by(world, SIGSEGV, write_after_the_end, "after dn_dsm_close()");
 }
 
 static void other_faults_are_left_alone(dn_world_t *world)
 {
-    ends_by(world, write_elsewhere, NULL);
+    ends_by(world, SIGSEGV, write_elsewhere, NULL);
 }
 
 /** Rank 1 has died: whoever waits is told, once. */
@@ -410,14 +494,14 @@ static void miss(dn_dsm_t *dsm, dn_status_t status)
 
 static void signals_that_are_sent_do_what_they_did_before(dn_world_t *world)
 {
-    ends_by(world, be_killed, NULL);
+    ends_by(world, SIGSEGV, be_killed, NULL);
     folder_empty();
-    ends_by(world, ignore_the_signal, "outside of what was allocated");
+    ends_by(world, SIGSEGV, ignore_the_signal, "outside of what was allocated");
 }
 
 static void a_handler_that_came_later_is_passed(dn_world_t *world)
 {
-    ends_by(world, handle_the_signal_later, "outside of what was allocated");
+    ends_by(world, SIGSEGV, handle_the_signal_later, "outside of what was allocated");
 }
 
 static void faults_that_are_recovered_from_leave_pages_alone(dn_world_t *world)
@@ -849,6 +933,9 @@ static const dn_world_test_t everywhere[] = {
     TEST(threads_keep_out_of_the_barrier_of_another, 2),
     TEST(who_cannot_tell_comes_to_all_fences, 2),
     TEST(an_access_outside_ends_the_process, 1),
+    TEST(an_access_outside_of_what_all_share_ends_the_process, 2),
+    TEST(an_access_outside_ends_the_processes_of_a_host, 3),
+    TEST(memory_that_all_share_is_zero_when_it_is_allocated, 2),
     TEST(an_access_after_the_end_ends_the_process, 1),
     TEST(other_faults_are_left_alone, 1),
     TEST(signals_that_are_sent_do_what_they_did_before, 1),
