@@ -62,7 +62,8 @@
  *     memory, the system call succeeds without.
  *   - An asynchronous signal handler, and a function that dn_progress() calls, must not touch shared memory, nor a
  *     mapping (dn_page.h).
- *   - After fork() the child must not use shared memory.
+ *   - After fork() the child has no shared memory. An access to it ends the child with a sentence. The child makes no call
+ *     of this header.
  *   - Of dn_dsm_config_t::bytes only what is allocated may be accessed. An access to the rest ends the process with a
  *     sentence, and a system call that gets such an address fails with EFAULT.
  *

@@ -293,6 +293,7 @@ struct dn_dsm {
     uint8_t *twin;        /**< twins, at the offsets of their pages: `beside`, or in the table of the host */
     dn_dsm_watch_t watch; /**< of the front */
     dn_dsm_range_t range; /**< of the front */
+    pid_t process;        /**< the process that has opened the memory: the kernel's number */
 
     dn_segment_t *desk;
     dn_dsm_ring_t *rings; /**< in the desk: by rank */

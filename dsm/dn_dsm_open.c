@@ -321,6 +321,9 @@ static dn_status_t dn_dsm_open_lists(dn_dsm_t *dsm)
                                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (MAP_FAILED == dsm->beside) {
         dsm->beside = NULL;
+    } else {
+        /* A child process does not use it. */
+        (void) madvise(dsm->beside, dn_dsm_bytes(dsm), MADV_DONTFORK);
     }
     if (!all || NULL == dsm->page || NULL == dsm->held || NULL == dsm->lock || NULL == dsm->out
         || NULL == dsm->in || NULL == dsm->blocks || NULL == dsm->beside
@@ -391,6 +394,8 @@ static dn_status_t dn_dsm_open_front(dn_dsm_t *dsm, uint32_t places)
         return DN_ERR_UNSUPPORTED;
     }
     dsm->front = front;
+    /* A child process does not use it. */
+    (void) madvise(front, bytes, MADV_DONTFORK);
     if (dsm->shares) {
         /* No access is detected but those outside of what was allocated: dn_dsm_alloc_take(). */
         dsm->watch = dn_dsm_watch_by(dsm->watch.what, &dn_dsm_detect_segv);
@@ -538,6 +543,7 @@ dn_status_t dn_dsm_open(const dn_dsm_config_t *config, dn_dsm_t **dsm_p)
         return DN_ERR_NOMEM;
     }
     dsm->folder = -1;
+    dsm->process = getpid();
     pthread_mutex_init(&dsm->sync, NULL);
     pthread_mutex_init(&dsm->table, NULL);
     /* This memory may get the addresses of the last one. */

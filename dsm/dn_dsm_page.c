@@ -307,6 +307,10 @@ const char *dn_dsm_page_access(dn_dsm_range_t *range, uint64_t off, int kind)
     const uint32_t page = (uint32_t) (off / dsm->page_bytes);
     const void *at = range->at + off;
 
+    /* A child has neither the connections of its parent, nor the threads that hold its locks. */
+    if (getpid() != dsm->process) {
+        return "was accessed after fork() in the child, which has no shared memory";
+    }
     if (page >= dn_dsm_used(dsm) || dsm->shares) {
         return "is outside of what was allocated";
     }
