@@ -112,18 +112,24 @@ dn_status_t dn_dsm_must(dn_dsm_t *dsm, dn_status_t status, const char *what)
 /** @{ */
 dn_status_t dn_dsm_gate_enter(dn_dsm_t *dsm, const char *what)
 {
-    if (DN_DSM_GATE_ALL <= dn_fetch_add_acq_rel(&dsm->gate, 1)) {
-        dn_dsm_gate_leave(dsm, 1);
-        dn_log_error("shared memory: %s while another thread of the process is in a barrier: order them",
-                     what);
-        return DN_ERR_PARAM;
-    }
+    /* Relaxed: where the program orders this call after a barrier, the load finds that barrier gone, as it is of the same word. */
+    uint32_t gate = dn_load_relaxed_u32(&dsm->gate);
+
+    do {
+        if (DN_DSM_GATE_ALL <= gate) {
+            dn_log_error("shared memory: %s while another thread of the process is in a barrier: order them",
+                         what);
+            return DN_ERR_PARAM;
+        }
+        /* G1: pairs with G0 in dn_dsm_gate_leave(): a call that is let in finds what the last barrier has done. All changes of the word
+         * are in one order: either this one finds the barrier that comes, or the barrier finds this one. */
+    } while (!dn_cas_weak_acq_rel(&dsm->gate, &gate, gate + 1));
     return DN_OK;
 }
 
 void dn_dsm_gate_close(dn_dsm_t *dsm, const char *what)
 {
-    if (0 != dn_fetch_add_acq_rel(&dsm->gate, DN_DSM_GATE_ALL)) {
+    if (0 != dn_fetch_add_acq_rel(&dsm->gate, DN_DSM_GATE_ALL)) { /* G1 */
         dn_log_error(
             "shared memory: %s while another thread of the process locks, releases or acquires, or is "
             "in a barrier: order them; this process ends",

@@ -415,7 +415,7 @@ dn_status_t dn_dsm_must(dn_dsm_t *dsm, dn_status_t status, const char *what);
 /** @name The gate (dn_dsm.c)
  * A process that has left a barrier forgets the notices that the barrier has told, and in a barrier pages become shared rank by rank. A
  * release or acquire of another thread meanwhile would miss some notices. So these calls are kept apart from barriers: both change one
- * word, and the call that comes second finds the other there. */
+ * word, and the call that comes second finds the other there. A call that is refused does not change the word. */
 /** @{ */
 /** A barrier adds this to the word; each other call adds 1. */
 #define DN_DSM_GATE_ALL (UINT32_C(1) << 16)
@@ -426,7 +426,7 @@ void dn_dsm_gate_close(dn_dsm_t *dsm, const char *what);
 /** The call or barrier ends. @param[in] what  1, or DN_DSM_GATE_ALL. */
 static inline void dn_dsm_gate_leave(dn_dsm_t *dsm, uint32_t what)
 {
-    (void) dn_fetch_sub_release(&dsm->gate, what);
+    (void) dn_fetch_sub_release(&dsm->gate, what); /* G0 */
 }
 /** @} */
 
