@@ -263,7 +263,7 @@ struct dn_dsm {
     uint32_t used;
     uint32_t timeout_s;
     dn_dsm_protocol_t protocol;
-    bool moves;                        /**< homes move */
+    bool moves; /**< homes move */
     /** all ranks map one cache: nothing is fetched or told. The front permits all accesses to what is allocated, and none else */
     bool shares;
     uint32_t together;                 /**< ranks may map one cache if rank / together is the same for them */
