@@ -12,6 +12,23 @@
 #include "dn_atomic.h"
 #include "dn_sg.h"
 
+/** Are both sides the same list of blocks? So are those of a diff. */
+static int dn_xfer_is_alike(const dn_xfer_t *xfer)
+{
+    return xfer->local_sg == xfer->remote_sg && 0 != dn_sg_listed(xfer->local_sg);
+}
+
+/** Check the local side of a transfer whose remote side is right. */
+static dn_status_t dn_xfer_check_local(const dn_xfer_t *xfer)
+{
+    /* The same blocks are in the segment, so they are in its bytes behind roff. If no address of as many bytes behind `local` overflows,
+     * then none of a block does. */
+    if (dn_xfer_is_alike(xfer) && (uintptr_t) xfer->local <= UINT64_MAX - (xfer->key->len - xfer->roff)) {
+        return DN_OK;
+    }
+    return dn_sg_check(xfer->local_sg, (uintptr_t) xfer->local, xfer->len, UINT64_MAX);
+}
+
 dn_status_t dn_xfer_check(const dn_xfer_t *xfer, int write, uint64_t llcm_len)
 {
     dn_status_t status = DN_OK;
@@ -25,7 +42,7 @@ dn_status_t dn_xfer_check(const dn_xfer_t *xfer, int write, uint64_t llcm_len)
         status = dn_sg_check(xfer->remote_sg, xfer->roff, xfer->len, xfer->key->len);
     }
     if (DN_OK == status && NULL != xfer->local_sg) {
-        status = dn_sg_check(xfer->local_sg, (uintptr_t) xfer->local, xfer->len, UINT64_MAX);
+        status = dn_xfer_check_local(xfer);
     }
     if (0 != (xfer->flags & DN_XFER_STATUS_LOCAL) && 0 != (uintptr_t) xfer->local_status % sizeof(uint64_t)) {
         return DN_ERR_PARAM;
@@ -93,7 +110,8 @@ static dn_block_t *dn_xfer_keep_side(const dn_sg_t **side, dn_sg_t *copy, dn_pro
 
 dn_status_t dn_xfer_keep(dn_xfer_t *xfer, dn_xfer_sides_t *sides)
 {
-    const size_t n = dn_sg_listed(xfer->local_sg) + dn_sg_listed(xfer->remote_sg);
+    const int alike = dn_xfer_is_alike(xfer);
+    const size_t n = dn_sg_listed(xfer->local_sg) + (alike ? 0 : dn_sg_listed(xfer->remote_sg));
 
     if (0 != n) {
         sides->blocks = reallocarray(NULL, n, sizeof(*sides->blocks));
@@ -102,7 +120,11 @@ dn_status_t dn_xfer_keep(dn_xfer_t *xfer, dn_xfer_sides_t *sides)
         }
     }
     dn_block_t *next = dn_xfer_keep_side(&xfer->local_sg, &sides->local_sg, &sides->local_use, sides->blocks);
-    dn_xfer_keep_side(&xfer->remote_sg, &sides->remote_sg, &sides->remote_use, next);
+    if (alike) {
+        xfer->remote_sg = xfer->local_sg;
+    } else {
+        dn_xfer_keep_side(&xfer->remote_sg, &sides->remote_sg, &sides->remote_use, next);
+    }
     return DN_OK;
 }
 

@@ -34,7 +34,7 @@ typedef struct dn_xfer_sides {
     dn_sg_t remote_sg;        /**< of the remote side */
     dn_prog_use_t local_use;  /**< where the local side is a use */
     dn_prog_use_t remote_use; /**< where the remote side is a use */
-    dn_block_t *blocks;       /**< of both sides */
+    dn_block_t *blocks;       /**< of both sides; once where both sides are one list */
 } dn_xfer_sides_t;
 
 /** Copy the descriptions to @p sides, which is all zero before, and let @p xfer name the copies. DN_ERR_NOMEM: nothing was done. */
