@@ -143,7 +143,7 @@ void dn_ofi_op_unregister(dn_ofi_op_t *op)
 void dn_ofi_op_free(dn_ofi_op_t *op)
 {
     dn_ofi_op_unregister(op);
-    free(op->block);
+    dn_xfer_drop(&op->sides);
     free(op);
 }
 

@@ -104,37 +104,6 @@ void dn_ofi_rma_unregister(dn_ofi_t *ofi)
 
 /* PUSH and PULL */
 
-/** Copy all that a transfer points to, except the data: the caller may free it. */
-static dn_status_t dn_ofi_copy_parts(dn_ofi_op_t *op)
-{
-    const size_t nlocal = dn_sg_listed(op->xfer.local_sg);
-    const size_t nremote = dn_sg_listed(op->xfer.remote_sg);
-
-    op->whole_key = *op->xfer.key;
-    op->xfer.key = &op->whole_key;
-    if (0 != nlocal + nremote) {
-        op->block = calloc(nlocal + nremote, sizeof(*op->block));
-        if (NULL == op->block) {
-            return DN_ERR_NOMEM;
-        }
-    }
-    if (0 != nremote) {
-        memcpy(op->block + nlocal, op->xfer.remote_sg->block, nremote * sizeof(*op->block));
-        op->remote_sg = (dn_sg_t){.block = op->block + nlocal, .count = nremote};
-        op->xfer.remote_sg = &op->remote_sg;
-    }
-    if (0 != nlocal) {
-        memcpy(op->block, op->xfer.local_sg->block, nlocal * sizeof(*op->block));
-        op->local_sg = (dn_sg_t){.block = op->block, .count = nlocal};
-        op->xfer.local_sg = &op->local_sg;
-    } else if (NULL != op->xfer.local_sg && NULL != op->xfer.local_sg->use) {
-        op->local_use = *op->xfer.local_sg->use;
-        op->local_sg = (dn_sg_t){.use = &op->local_use};
-        op->xfer.local_sg = &op->local_sg;
-    }
-    return DN_OK;
-}
-
 /** Is a transfer possible by RMA, and better done by RMA than by the core processor? */
 static int dn_ofi_fits(const dn_ofi_t *ofi, const dn_ofi_peer_t *peer, const dn_xfer_t *xfer, int write)
 {
@@ -171,7 +140,9 @@ static dn_ofi_op_t *dn_ofi_op_new(dn_ofi_t *ofi, dn_ofi_peer_t *peer, const dn_x
     const dn_key_way_t *way = dn_key_way(xfer->key, DN_OFI_KEY);
     op->key = way->word[0];
     op->remote = way->word[1];
-    if (DN_OK != dn_ofi_copy_parts(op)) {
+    op->whole_key = *xfer->key;
+    op->xfer.key = &op->whole_key;
+    if (DN_OK != dn_xfer_keep(&op->xfer, &op->sides)) {
         goto err_free;
     }
     if (0 != (ofi->mr_mode & FI_MR_LOCAL)) {

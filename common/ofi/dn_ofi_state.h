@@ -25,6 +25,7 @@
 #include "dn_ofi_wire.h"
 #include "dn_sg.h"
 #include "dn_thread.h"
+#include "dn_xfer.h"
 
 /** Most bytes of a message with its head. Transfers that are not contiguous go in such messages: 1 MiB in blocks of 64 B takes
  * 1.24 times as long as a contiguous MiB (perf/dn_latency over tcp); in messages of a quarter of the bytes, more than twice as long. */
@@ -363,11 +364,9 @@ static inline int dn_ofi_rx_has_left(const dn_ofi_peer_t *peer)
 typedef struct dn_ofi_op {
     dn_queue_item_t item; /**< first: in dn_ofi_peer_t::rma.ops, then in done */
     dn_ofi_peer_t *peer;
-    dn_xfer_t xfer; /**< points to copies: the next five members */
+    dn_xfer_t xfer; /**< points to copies: the next two members */
     dn_key_t whole_key;
-    dn_sg_t local_sg, remote_sg;
-    dn_prog_use_t local_use;
-    dn_block_t *block;
+    dn_xfer_sides_t sides;
     dn_sg_cursor_t local_at, remote_at;
     uint64_t remote; /**< the number to add to an offset in the segment, for the provider */
     uint64_t key;
