@@ -10,12 +10,12 @@
 
 #include <dn_atomic.h>
 
-size_t dn_dsm_diff(const void *page, void *twin, size_t len, uint64_t at, dn_block_t *block)
+size_t dn_dsm_diff(const void *page, void *twin, size_t len, uint64_t at, dn_block_t *block, uint64_t *bytes)
 {
     const uint64_t *new = page;
     uint64_t *old = twin;
     uint64_t end = UINT64_MAX; /* end of the last block */
-    size_t count = 0;
+    size_t count = 0, found = 0;
 
     for (size_t i = 0; i < len / sizeof(*new); i++) {
         /* Relaxed: the writes that have to be found are ordered before this call. Other writes are found now or the next time. */
@@ -34,9 +34,11 @@ size_t dn_dsm_diff(const void *page, void *twin, size_t len, uint64_t at, dn_blo
                 block[count++] = (dn_block_t){.at = place};
             }
             block[count - 1].len++;
+            found++;
             end = place + 1;
         }
     }
+    *bytes += found;
     return count;
 }
 

@@ -25,9 +25,10 @@
  * @param[in,out] twin   The same, but no other thread writes them.
  * @param[in]     at     Added to the place of each block.
  * @param[out]    block  In rising order; two blocks never touch. Room for DN_DSM_DIFF_MAX(len).
+ * @param[in,out] bytes  The bytes of the blocks are added.
  * @return number of blocks.
  */
-size_t dn_dsm_diff(const void *page, void *twin, size_t len, uint64_t at, dn_block_t *block);
+size_t dn_dsm_diff(const void *page, void *twin, size_t len, uint64_t at, dn_block_t *block, uint64_t *bytes);
 
 /**
  * Merge fetched bytes into a page that has been written here since its twin was made. Bytes of the page that equal the twin become the

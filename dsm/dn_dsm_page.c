@@ -368,12 +368,8 @@ static void dn_dsm_page_push(dn_dsm_t *dsm, uint32_t keeper, dn_dsm_op_t *op)
         }
         const uint64_t at = (uint64_t) dsm->flush.page[i] * dsm->page_bytes;
         dn_dsm_host_send(dsm, dsm->flush.page[i]);
-        const size_t more =
-            dn_dsm_diff(dsm->raw + at, dsm->twin + at, dsm->page_bytes, at, dsm->blocks + blocks);
-        for (size_t b = blocks; b < blocks + more; b++) {
-            len += dsm->blocks[b].len;
-        }
-        blocks += more;
+        blocks +=
+            dn_dsm_diff(dsm->raw + at, dsm->twin + at, dsm->page_bytes, at, dsm->blocks + blocks, &len);
         dn_dsm_count(&dsm->stat.diffs, 1);
     }
 }

@@ -283,29 +283,32 @@ static const char *dn_page_access(dn_dsm_range_t *range, uint64_t off, int kind)
 
 /** @name Sending: `sync` is held */
 /** @{ */
-/** Cut off blocks behind the mapping, in its last page. @return the number of blocks that are left. */
-static size_t dn_page_clip(const dn_mapping_t *map, dn_block_t *block, size_t blocks)
+/** Cut off blocks behind the mapping, in its last page. @param[in,out] bytes  Of the blocks. @return the number of blocks that are left. */
+static size_t dn_page_clip(const dn_mapping_t *map, dn_block_t *block, size_t blocks, uint64_t *bytes)
 {
     while (0 < blocks && map->len <= block[blocks - 1].at) {
-        blocks--;
+        *bytes -= block[--blocks].len;
     }
     if (0 < blocks && map->len - block[blocks - 1].at < block[blocks - 1].len) {
-        block[blocks - 1].len = map->len - block[blocks - 1].at;
+        const uint64_t left = map->len - block[blocks - 1].at;
+        *bytes -= block[blocks - 1].len - left;
+        block[blocks - 1].len = left;
     }
     return blocks;
 }
 
-/** PUSH the first @p blocks of map->blocks, from the twins. */
-static dn_status_t dn_page_push(dn_mapping_t *map, size_t blocks)
+/** PUSH the first @p blocks of map->blocks, from the twins. @param[in] bytes  Of the blocks. */
+static dn_status_t dn_page_push(dn_mapping_t *map, size_t blocks, uint64_t bytes)
 {
     const dn_sg_t sg = {.block = map->blocks, .count = blocks};
-    dn_xfer_t xfer = {
-        .local = map->twin, .local_sg = &sg, .key = &map->key, .roff = map->off, .remote_sg = &sg};
+    dn_xfer_t xfer = {.local = map->twin,
+                      .local_sg = &sg,
+                      .key = &map->key,
+                      .roff = map->off,
+                      .remote_sg = &sg,
+                      .len = bytes};
     dn_dsm_op_t op;
 
-    for (size_t i = 0; i < blocks; i++) {
-        xfer.len += map->blocks[i].len;
-    }
     dn_dsm_count(&map->stat.pushes, 1);
     dn_dsm_count(&map->stat.blocks, blocks);
     dn_dsm_count(&map->stat.bytes, xfer.len);
@@ -318,16 +321,18 @@ static dn_status_t dn_page_send(dn_mapping_t *map)
 {
     dn_status_t status = DN_OK;
     size_t blocks = 0;
+    uint64_t bytes = 0;
 
     for (uint32_t i = 0; i < map->flush.count; i++) {
         const uint64_t at = dn_page_at(map, map->flush.page[i]);
-        const size_t more =
-            dn_dsm_diff(map->raw + at, map->twin + at, map->watch.page_bytes, at, map->blocks + blocks);
-        blocks += dn_page_clip(map, map->blocks + blocks, more);
+        const size_t more = dn_dsm_diff(map->raw + at, map->twin + at, map->watch.page_bytes, at,
+                                        map->blocks + blocks, &bytes);
+        blocks += dn_page_clip(map, map->blocks + blocks, more, &bytes);
         if (0 < blocks && (i + 1 == map->flush.count || DN_PAGE_BLOCKS <= blocks)) {
-            const dn_status_t sent = dn_page_push(map, blocks);
+            const dn_status_t sent = dn_page_push(map, blocks, bytes);
             status = DN_OK == status ? sent : status;
             blocks = 0;
+            bytes = 0;
         }
     }
     return status;

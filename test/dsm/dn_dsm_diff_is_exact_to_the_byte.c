@@ -30,9 +30,14 @@ static void check(int ok, const char *what)
 static size_t differ(uint64_t at)
 {
     static _Alignas(8) uint8_t kept[PAGE];
+    uint64_t bytes = 7, sum = 7;
 
     memcpy(kept, twin, PAGE);
-    const size_t blocks = dn_dsm_diff(page, kept, PAGE, at, block);
+    const size_t blocks = dn_dsm_diff(page, kept, PAGE, at, block, &bytes);
+    for (size_t b = 0; b < blocks; b++) {
+        sum += block[b].len;
+    }
+    check(sum == bytes, "the bytes of the blocks are added");
     check(0 == memcmp(kept, page, PAGE), "the twin becomes what the page is");
     return blocks;
 }
