@@ -156,7 +156,7 @@ typedef enum dn_dsm_fold { DN_DSM_SUM, DN_DSM_MIN, DN_DSM_MAX } dn_dsm_fold_t;
 /** Counters of this process; each only grows. Times are nanoseconds, summed over all threads. */
 typedef struct dn_dsm_stat {
     uint64_t read_faults;  /**< accesses that were detected as reads */
-    uint64_t write_faults; /**< accesses that were detected as writes */
+    uint64_t write_faults; /**< accesses that were detected as writes; one may make several pages writable */
     uint64_t fetched;      /**< pages that were PULLed */
     uint64_t dropped;      /**< copies that were dropped after a notice, or at an acquire */
     uint64_t twins;        /**< pages that became writable in this process and have their home elsewhere */

@@ -49,6 +49,9 @@
  *
  * A home needs no twin: if a scan finds a page at home, the page is noted. If it was not written, there is a notice too many, and no harm.
  *
+ * A write fault may also make the next pages DIRTY, ahead of their writes (dn_dsm_page_guess()). A release finds pages that equal their
+ * twins. It sends nothing of them, and tells nobody.
+ *
  * A page is *shared* when a barrier has told all processes that a process has fetched it. Before that, its home does not notice its own
  * writes to the page. So a copy of such a page is *loose*: it is dropped at each acquire.
  *
@@ -81,6 +84,8 @@
 #define DN_DSM_BLOCKS 4096u
 /** The most pages that are fetched together. */
 #define DN_DSM_FETCH 64u
+/** The most pages that a write fault makes writable ahead of their writes. */
+#define DN_DSM_AHEAD 16u
 /** The most locks. */
 #define DN_DSM_LOCKS_MAX 4096u
 
@@ -246,6 +251,12 @@ typedef struct dn_dsm_host {
 /** The processes that have written a page, where homes move: dn_dsm_move.c. */
 typedef struct dn_dsm_writer dn_dsm_writer_t;
 
+/** Write faults that follow each other: dn_dsm_page_guess(). */
+typedef struct dn_dsm_guess {
+    uint32_t next; /**< the page behind those that the last write fault has made writable */
+    uint32_t most; /**< pages that it was to make writable ahead of their writes, at most DN_DSM_AHEAD */
+} dn_dsm_guess_t;
+
 /** A way to meet: struct dn_dsm_meet below. */
 typedef struct dn_dsm_meet dn_dsm_meet_t;
 
@@ -310,11 +321,13 @@ struct dn_dsm {
     uint64_t *held;        /**< by page, as bits: the page is neither ABSENT nor OWN. Under `table` */
     /** threads that fetch a page once more, since it became stale meanwhile: no page is marked until it is 0. Under `table` */
     uint32_t again;
-    dn_dsm_list_t dirty;     /**< DIRTY pages. Under `table` */
-    dn_dsm_list_t loose;     /**< pages with DN_DSM_LOOSE. Under `table` */
-    dn_dsm_list_t wrote;     /**< pages with DN_DSM_WROTE. Under `sync` and `table` */
-    dn_dsm_list_t flush;     /**< pages that are being sent. Under `sync` */
-    dn_dsm_list_t stale;     /**< pages whose copies are to be dropped: DN_DSM_LISTED. Under `sync` */
+    dn_dsm_guess_t guess; /**< under `table` */
+    dn_dsm_list_t dirty;  /**< DIRTY pages. Under `table` */
+    dn_dsm_list_t loose;  /**< pages with DN_DSM_LOOSE. Under `table` */
+    dn_dsm_list_t wrote;  /**< pages with DN_DSM_WROTE. Under `sync` and `table` */
+    dn_dsm_list_t flush;  /**< pages that are being sent. Under `sync` */
+    uint64_t *same;       /**< by page, as bits: the page is in `flush`, and was not written. Under `sync` */
+    dn_dsm_list_t stale;  /**< pages whose copies are to be dropped: DN_DSM_LISTED. Under `sync` */
     dn_dsm_writer_t *writer; /**< by page; NULL: homes stay. Under `sync` */
     dn_dsm_list_t told_of;   /**< written pages of which the present barrier tells. Under `sync` */
     dn_dsm_notes_t notes;    /**< under `sync` */

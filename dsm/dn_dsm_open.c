@@ -309,6 +309,7 @@ static dn_status_t dn_dsm_open_lists(dn_dsm_t *dsm)
 
     dsm->page = calloc(dsm->pages, sizeof(*dsm->page));
     dsm->held = calloc(dsm->pages / 64 + 1, sizeof(*dsm->held));
+    dsm->same = calloc(dsm->pages / 64 + 1, sizeof(*dsm->same));
     dsm->lock = calloc(dsm->locks, sizeof(*dsm->lock));
     dsm->out = malloc(DN_DSM_LOG * sizeof(*dsm->out) + sizeof(uint64_t));
     dsm->in = malloc(dn_dsm_board_runs(dsm) * sizeof(*dsm->in));
@@ -325,8 +326,8 @@ static dn_status_t dn_dsm_open_lists(dn_dsm_t *dsm)
         /* A child process does not use it. */
         (void) madvise(dsm->beside, dn_dsm_bytes(dsm), MADV_DONTFORK);
     }
-    if (!all || NULL == dsm->page || NULL == dsm->held || NULL == dsm->lock || NULL == dsm->out
-        || NULL == dsm->in || NULL == dsm->blocks || NULL == dsm->beside
+    if (!all || NULL == dsm->page || NULL == dsm->held || NULL == dsm->same || NULL == dsm->lock
+        || NULL == dsm->out || NULL == dsm->in || NULL == dsm->blocks || NULL == dsm->beside
         || DN_OK != dn_dsm_notes_open(&dsm->notes, dsm->pages, dsm->ranks)) {
         dn_log_error("shared memory: there is no memory for what is known of %u pages",
                      (unsigned) dsm->pages);
@@ -508,6 +509,7 @@ void dn_dsm_free(dn_dsm_t *dsm)
     }
     free(dsm->page);
     free(dsm->held);
+    free(dsm->same);
     free(dsm->lock);
     free(dsm->out);
     free(dsm->in);

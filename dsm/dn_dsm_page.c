@@ -301,11 +301,53 @@ dn_status_t dn_dsm_page_need(dn_dsm_t *dsm, uint32_t first, uint32_t count, bool
     return status;
 }
 
+/**
+ * A thread has a fault. List the pages that are to become accessible: the page, and those behind it that are going to be written next,
+ * if write faults follow each other. Such a page is here and CLEAN, so it costs a twin, and is spared a signal and a system call. The
+ * number of these pages doubles from fault to fault. A fault of another page, or a page that was not written after all, ends this. So
+ * writes that lie scattered cost nothing more.
+ *
+ * Another thread may change the state of a listed page before this thread makes it accessible. Then it may be fetched, or sent first, as
+ * if this thread had written it.
+ *
+ * A page at home is not listed, since it has no twin that tells whether it was written. Nor is a page that other ranks of the host map:
+ * it may equal its twin because another rank has sent what was written here.
+ * @param[out] page  In rising order. Room for 1 + DN_DSM_AHEAD.
+ * @return the number of pages.
+ */
+static uint32_t dn_dsm_page_guess(dn_dsm_t *dsm, uint32_t number, int kind, uint32_t *page)
+{
+    dn_dsm_guess_t *guess = &dsm->guess;
+    const uint32_t used = dn_dsm_used(dsm);
+    uint32_t count = 0;
+
+    page[count++] = number;
+    if (dn_dsm_page_scans(dsm) || NULL != dsm->host.spot || DN_DSM_IS_READ == kind) {
+        return count;
+    }
+    pthread_mutex_lock(&dsm->table);
+    /* If the machine does not tell the kind, the fault is a write if the page can be read. */
+    if (DN_DSM_IS_WRITE == kind || DN_DSM_CLEAN == dsm->page[number].state) {
+        const uint32_t twice = 0 == guess->most ? 1 : 2 * guess->most;
+        guess->most = number != guess->next ? 0 : twice < DN_DSM_AHEAD ? twice : DN_DSM_AHEAD;
+        for (uint32_t next = number + 1; count <= guess->most && next < used; next++) {
+            if (DN_DSM_CLEAN != dsm->page[next].state || dn_dsm_is_home(dsm, next)) {
+                break;
+            }
+            page[count++] = next;
+        }
+        guess->next = number + count;
+    }
+    pthread_mutex_unlock(&dsm->table);
+    return count;
+}
+
 const char *dn_dsm_page_access(dn_dsm_range_t *range, uint64_t off, int kind)
 {
     dn_dsm_t *dsm = (dn_dsm_t *) (void *) ((uint8_t *) range - offsetof(dn_dsm_t, range));
     const uint32_t page = (uint32_t) (off / dsm->page_bytes);
     const void *at = range->at + off;
+    uint32_t needed[1 + DN_DSM_AHEAD];
 
     /* A child has neither the connections of its parent, nor the threads that hold its locks. */
     if (getpid() != dsm->process) {
@@ -316,7 +358,8 @@ const char *dn_dsm_page_access(dn_dsm_range_t *range, uint64_t off, int kind)
     }
     const uint64_t began = dn_dsm_clock();
     dn_dsm_count(DN_DSM_IS_WRITE == kind ? &dsm->stat.write_faults : &dsm->stat.read_faults, 1);
-    const dn_status_t status = dn_dsm_page_have(dsm, &page, 1, kind);
+    const dn_status_t status =
+        dn_dsm_page_have(dsm, needed, dn_dsm_page_guess(dsm, page, kind, needed), kind);
     if (DN_OK != status) {
         const uint32_t lost = dn_dsm_gone(dsm);
         if (0 != lost) {
@@ -368,9 +411,32 @@ static void dn_dsm_page_push(dn_dsm_t *dsm, uint32_t keeper, dn_dsm_op_t *op)
         }
         const uint64_t at = (uint64_t) dsm->flush.page[i] * dsm->page_bytes;
         dn_dsm_host_send(dsm, dsm->flush.page[i]);
-        blocks +=
+        const size_t more =
             dn_dsm_diff(dsm->raw + at, dsm->twin + at, dsm->page_bytes, at, dsm->blocks + blocks, &len);
+        if (0 == more && NULL == dsm->host.spot) {
+            /* With a host, another rank may have sent what was written here. */
+            dsm->same[dsm->flush.page[i] / 64] |= UINT64_C(1) << dsm->flush.page[i] % 64;
+        }
+        blocks += more;
         dn_dsm_count(&dsm->stat.diffs, 1);
+    }
+}
+
+/** A page was sent home, unless it was not written: note it. `sync` and `table` are held. */
+static void dn_dsm_page_note(dn_dsm_t *dsm, uint32_t number)
+{
+    const uint64_t bit = UINT64_C(1) << number % 64;
+    dn_dsm_page_t *page = &dsm->page[number];
+
+    if (0 != (dsm->same[number / 64] & bit)) {
+        dsm->same[number / 64] &= ~bit;
+        dsm->guess.most = 0;
+        return;
+    }
+    dn_dsm_notes_add(&dsm->notes, number, dsm->rank, dsm->interval, DN_DSM_NOWHERE);
+    if (0 == (page->flags & DN_DSM_WROTE)) {
+        page->flags |= DN_DSM_WROTE;
+        dn_dsm_list_add(&dsm->wrote, number);
     }
 }
 
@@ -383,11 +449,7 @@ static void dn_dsm_page_sent(dn_dsm_t *dsm)
     for (uint32_t i = 0; i < dsm->flush.count; i++) {
         const uint32_t number = dsm->flush.page[i];
         dn_dsm_page_t *page = &dsm->page[number];
-        dn_dsm_notes_add(&dsm->notes, number, dsm->rank, dsm->interval, DN_DSM_NOWHERE);
-        if (0 == (page->flags & DN_DSM_WROTE)) {
-            page->flags |= DN_DSM_WROTE;
-            dn_dsm_list_add(&dsm->wrote, number);
-        }
+        dn_dsm_page_note(dsm, number);
         if (DN_DSM_FLUSHING != page->state) {
             continue;
         }
