@@ -441,7 +441,7 @@ dn_ipnuma_applicant_t *dn_ipnuma_applicant_of(const dn_ipnuma_t *ipnuma, const u
 void dn_ipnuma_greet(dn_ipnuma_pc_t *pc, uint64_t now);
 /** Handle a datagram that came. */
 void dn_ipnuma_arrived(dn_ipnuma_t *ipnuma, uint8_t *bytes, size_t len, uint64_t now);
-/** Forget applicants that have sent no PROOF for a long time; all: every applicant. */
+/** Forget applicants that have given this process up by now; all: every applicant. What has come is to be read before: it may be a PROOF. */
 void dn_ipnuma_expire(dn_ipnuma_t *ipnuma, int all, uint64_t now);
 /** Has the address of a process possible values? */
 int dn_ipnuma_is_sound(const dn_ipnuma_where_t *where);

@@ -322,7 +322,9 @@ static uint32_t dn_ipnuma_find_silent(dn_ipnuma_t *ipnuma, uint64_t now,
     uint32_t n = 0;
 
     ipnuma->service.looked = now;
-    dn_ipnuma_expire(ipnuma, 0, now);
+    if (!away) {
+        dn_ipnuma_expire(ipnuma, 0, now);
+    }
     for (dn_ipnuma_pc_t *pc = ipnuma->pcs; NULL != pc && 0 != limit && DN_IPNUMA_SILENT > n; pc = pc->next) {
         uint64_t *heard_at = DN_IPNUMA_GREETS == pc->state ? &pc->greet.since : &pc->link.heard_at;
         if (DN_IPNUMA_DEAD == pc->state) {

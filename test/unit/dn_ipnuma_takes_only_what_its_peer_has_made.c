@@ -13,6 +13,7 @@
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <netinet/udp.h>
+#include <sched.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -20,6 +21,9 @@
 
 #include "dn_port.h"
 #include "ipnuma/dn_ipnuma_int.h"
+
+/** The time limit of the ports, but where a test says another. */
+#define LIMIT_NS UINT64_C(60000000000)
 
 static dn_port_t *port[2];
 static dn_peer_t *peer[2]; /**< the other, as each has it */
@@ -133,6 +137,31 @@ static int open_socket(uint16_t *port_p)
     return fd;
 }
 
+/** Send a row of datagrams of @p each bytes to a UDP port of this host: the kernel cuts it, and may join it again. @return 0: this kernel
+ * sends no such row. */
+static int send_row(int fd, uint16_t to, uint8_t *bytes, size_t len, uint16_t each)
+{
+    struct sockaddr_in name = {
+        .sin_family = AF_INET, .sin_port = htons(to), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    struct iovec piece = {bytes, len};
+    union {
+        struct cmsghdr head;
+        uint8_t bytes[CMSG_SPACE(sizeof(uint16_t))];
+    } control = {
+        .head = {.cmsg_len = CMSG_LEN(sizeof(each)), .cmsg_level = IPPROTO_UDP, .cmsg_type = UDP_SEGMENT}};
+    const struct msghdr message = {.msg_name = &name,
+                                   .msg_namelen = sizeof(name),
+                                   .msg_iov = &piece,
+                                   .msg_iovlen = 1,
+                                   .msg_control = each < len ? &control : NULL,
+                                   .msg_controllen = each < len ? sizeof(control.bytes) : 0};
+
+    memcpy(CMSG_DATA(&control.head), &each, sizeof(each));
+    const ssize_t sent = sendmsg(fd, &message, 0);
+    assert_true((ssize_t) len == sent || (each < len && -1 == sent));
+    return (ssize_t) len == sent;
+}
+
 /** The HELLO of a third process of the group, which is to be answered at a socket. */
 static dn_ipnuma_hello_datagram_t make_hello(uint16_t at, uint64_t token)
 {
@@ -196,8 +225,90 @@ static void a_member_gets_a_short_answer_and_a_record_that_ends(void **state)
         assert_int_equal(device_of(1)->npcs, 1);
     }
     dn_ipnuma_lock(device_of(1));
-    dn_ipnuma_expire(device_of(1), 0, dn_clock_ns() + UINT64_C(60000000000));
+    dn_ipnuma_expire(device_of(1), 0, dn_clock_ns() + 4 * LIMIT_NS);
     assert_int_equal(device_of(1)->napplicants, 0);
+    dn_ipnuma_unlock(device_of(1));
+    close(fd);
+    close_both();
+}
+
+/** The PROOF of the one applicant of port 1, whose lock is held. */
+static dn_ipnuma_proof_datagram_t make_proof(void)
+{
+    const dn_ipnuma_applicant_t *applicant = device_of(1)->applicant;
+    dn_ipnuma_proof_datagram_t datagram = {.head = {.kind = DN_IPNUMA_PROOF}};
+
+    assert_int_equal(device_of(1)->napplicants, 1);
+    datagram.head.token = applicant->token;
+    dn_auth_prove(&applicant->pair, DN_AUTH_OPENER, NULL, 0, datagram.proof.mac);
+    return datagram;
+}
+
+/** End the connection with the third process, which does not answer. */
+static void end_third(uint64_t token)
+{
+    dn_ipnuma_pc_t *pc = dn_ipnuma_pc_named(device_of(1), token);
+
+    assert_non_null(pc);
+    assert_int_equal(pc->state, DN_IPNUMA_OPEN);
+    dn_ipnuma_kill(pc, DN_PEER_PARTED);
+}
+
+/** The path is interrupted between CHALLENGE and PROOF. The applicant says PROOF for as long as it does not give port 1 up. */
+static void who_proves_late_is_taken(void **state)
+{
+    static const struct {
+        uint32_t timeout_s;
+        uint64_t late_ns;
+    } tries[] = {{60, 2 * LIMIT_NS}, {1, LIMIT_NS / 3}, {0, 10000 * LIMIT_NS}};
+    uint16_t at = 0;
+
+    (void) state;
+    for (unsigned i = 0; i < sizeof(tries) / sizeof(tries[0]); i++) {
+        timeout_s = tries[i].timeout_s;
+        open_both(DN_AUTH_HELLO);
+        const int fd = open_socket(&at);
+        const dn_ipnuma_hello_datagram_t hello = make_hello(at, 5);
+        dn_ipnuma_lock(device_of(1));
+        come_locked(&hello, sizeof(hello));
+        const dn_ipnuma_proof_datagram_t proof = make_proof();
+        dn_ipnuma_expire(device_of(1), 0, dn_clock_ns() + tries[i].late_ns);
+        come_locked(&proof, sizeof(proof));
+        assert_int_equal(device_of(1)->npcs, 2);
+        end_third(proof.head.token);
+        dn_ipnuma_unlock(device_of(1));
+        close(fd);
+        close_both();
+    }
+    timeout_s = 60;
+}
+
+/** Port 1 was stopped for so long that an applicant's time is over, and the PROOF has come meanwhile. */
+static void what_came_while_the_process_was_stopped_counts(void **state)
+{
+    const uint64_t until = dn_clock_ns() + UINT64_C(30000000000);
+    uint16_t at = 0;
+
+    (void) state;
+    open_both(DN_AUTH_HELLO);
+    const int fd = open_socket(&at);
+    dn_ipnuma_hello_datagram_t hello = make_hello(at, 5);
+    dn_ipnuma_lock(device_of(1));
+    come_locked(&hello, sizeof(hello));
+    dn_ipnuma_proof_datagram_t proof = make_proof();
+    device_of(1)->applicant->since -= 4 * LIMIT_NS;
+    device_of(1)->service.looked -= 4 * LIMIT_NS;
+    device_of(1)->service.look_at = 0;
+    /* The HELLO of another process comes before the PROOF. */
+    hello = make_hello(at, 6);
+    assert_true(send_row(fd, device_of(1)->where.port, (uint8_t *) &hello, sizeof(hello), sizeof(hello)));
+    assert_true(send_row(fd, device_of(1)->where.port, (uint8_t *) &proof, sizeof(proof), sizeof(proof)));
+    while (2 != device_of(1)->npcs && dn_clock_ns() < until) {
+        dn_ipnuma_unlock(device_of(1));
+        sched_yield();
+        dn_ipnuma_lock(device_of(1));
+    }
+    end_third(proof.head.token);
     dn_ipnuma_unlock(device_of(1));
     close(fd);
     close_both();
@@ -573,31 +684,6 @@ static void what_lies_too_far_ahead_is_refused(void **state)
     assert_int_equal(pc->link.earlies, 1);
     assert_non_null(strstr(dn_test_log.last, "sent more than there is room for"));
     close_after_lies();
-}
-
-/** Send a row of datagrams of @p each bytes to a UDP port of this host: the kernel cuts it, and may join it again. @return 0: this kernel
- * sends no such row. */
-static int send_row(int fd, uint16_t to, uint8_t *bytes, size_t len, uint16_t each)
-{
-    struct sockaddr_in name = {
-        .sin_family = AF_INET, .sin_port = htons(to), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    struct iovec piece = {bytes, len};
-    union {
-        struct cmsghdr head;
-        uint8_t bytes[CMSG_SPACE(sizeof(uint16_t))];
-    } control = {
-        .head = {.cmsg_len = CMSG_LEN(sizeof(each)), .cmsg_level = IPPROTO_UDP, .cmsg_type = UDP_SEGMENT}};
-    const struct msghdr message = {.msg_name = &name,
-                                   .msg_namelen = sizeof(name),
-                                   .msg_iov = &piece,
-                                   .msg_iovlen = 1,
-                                   .msg_control = each < len ? &control : NULL,
-                                   .msg_controllen = each < len ? sizeof(control.bytes) : 0};
-
-    memcpy(CMSG_DATA(&control.head), &each, sizeof(each));
-    const ssize_t sent = sendmsg(fd, &message, 0);
-    assert_true((ssize_t) len == sent || (each < len && -1 == sent));
-    return (ssize_t) len == sent;
 }
 
 /** Wait until port 1 has dropped so many datagrams more. */
@@ -982,6 +1068,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(who_does_not_know_the_key_leaves_nothing),
         cmocka_unit_test(a_member_gets_a_short_answer_and_a_record_that_ends),
+        cmocka_unit_test(who_proves_late_is_taken),
+        cmocka_unit_test(what_came_while_the_process_was_stopped_counts),
         cmocka_unit_test(what_was_changed_or_heard_before_is_dropped),
         cmocka_unit_test(what_comes_back_to_its_sender_is_dropped),
         cmocka_unit_test(another_auth_is_refused),
