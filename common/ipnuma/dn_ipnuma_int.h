@@ -506,7 +506,8 @@ void dn_ipnuma_admitted(dn_iface_t *iface, const dn_pgid_t *pgid);
 int dn_ipnuma_join(dn_ipnuma_pc_t *pc);
 /** Handle a LEAVE. */
 void dn_ipnuma_part(dn_ipnuma_pc_t *pc);
-/** Say that this process sends no more: LEAVE, or CLOSE. pc NULL: there is no connection, and nothing is sent. */
+/** Say that this process sends no more: LEAVE, or CLOSE. Without memory for that, the connection ends. pc NULL: there is no connection, and
+ * nothing is sent. */
 void dn_ipnuma_leave(dn_ipnuma_pc_t *pc, enum dn_tlp_message what);
 /** End a connection: nothing goes over it any more. */
 void dn_ipnuma_kill(dn_ipnuma_pc_t *pc, enum dn_peer_doubt why);

@@ -343,7 +343,11 @@ void dn_ipnuma_leave(dn_ipnuma_pc_t *pc, enum dn_tlp_message what)
     if (NULL == pc || DN_IPNUMA_DEAD == pc->state || pc->closes || (!pc->joins && DN_TLP_LEAVE == what)) {
         return;
     }
-    (void) dn_ipnuma_say(pc, what);
+    if (!dn_ipnuma_say(pc, what)) {
+        /* No memory. The end of the connection is told without memory. */
+        dn_ipnuma_kill(pc, DN_PEER_SUSPECT);
+        return;
+    }
     pc->joins = 0;
     pc->closes = DN_TLP_CLOSE == what;
     dn_ipnuma_link_send(&pc->link, dn_clock_ns());

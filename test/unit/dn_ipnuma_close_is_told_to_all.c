@@ -4,7 +4,7 @@
  */
 /** @file
  * What comes while a port closes: a process that joins is not called wrong, a process that has just opened its connection is told of the
- * end, and messages for a peer that is being freed wait for nobody.
+ * end, also where there is no memory to say so, and messages for a peer that is being freed wait for nobody.
  */
 #include "dn_config.h"
 
@@ -30,6 +30,15 @@ static dn_ipnuma_t *device_of(int i)
 static dn_ipnuma_pc_t *pc_of(int i)
 {
     return dn_ipnuma_pc_of(device_of(i), device_of(!i)->where.nonce);
+}
+
+static _Thread_local bool no_memory; /**< malloc() fails in this thread */
+
+void *__real_malloc(size_t size);
+void *__wrap_malloc(size_t size);
+void *__wrap_malloc(size_t size)
+{
+    return no_memory ? NULL : __real_malloc(size);
 }
 
 static unsigned heard; /**< messages */
@@ -170,6 +179,60 @@ static void the_end_is_told_once(void **state)
     close_both();
 }
 
+/** Processes that have joined a port. */
+static uint32_t senders_of(int i)
+{
+    dn_ipnuma_lock(device_of(i));
+    const uint32_t senders = device_of(i)->nsenders;
+    dn_ipnuma_unlock(device_of(i));
+    return senders;
+}
+
+/** A port closes and has no memory to say so: the connection ends, and the other port learns that. */
+static void an_end_without_memory_is_told(void **state)
+{
+    (void) state;
+    open_both();
+    (void) dn_unit_connect(port[0], port[1]);
+    await_open();
+    dn_ipnuma_lock(device_of(1));
+    dn_ipnuma_pc_t *pc = pc_of(1);
+    no_memory = true;
+    dn_ipnuma_leave(pc, DN_TLP_CLOSE);
+    no_memory = false;
+    assert_int_equal(pc->state, DN_IPNUMA_DEAD);
+    dn_ipnuma_unlock(device_of(1));
+    progress_until(0, DN_IPNUMA_DEAD);
+    close_both();
+}
+
+/** A process leaves and has no memory to say so. */
+static void a_leave_without_memory_is_told(void **state)
+{
+    const uint64_t until = dn_clock_ns() + LIMIT_NS;
+
+    (void) state;
+    open_both();
+    dn_peer_t *peer = dn_unit_connect(port[0], port[1]);
+    await_open();
+    while (DN_INPROGRESS == dn_fence(peer)) {
+        dn_progress(port[0]);
+    }
+    assert_int_equal(senders_of(1), 1);
+    dn_ipnuma_lock(device_of(0));
+    /* What is free belongs to a slab. */
+    pc_of(0)->link.spare = NULL;
+    no_memory = true;
+    dn_ipnuma_leave(pc_of(0), DN_TLP_LEAVE);
+    no_memory = false;
+    dn_ipnuma_unlock(device_of(0));
+    while (0 != senders_of(1) && dn_clock_ns() < until) {
+        sched_yield();
+    }
+    assert_int_equal(senders_of(1), 0);
+    close_both();
+}
+
 /** A message that comes while a peer is being freed is not handed to a handler as the peer's. */
 static void a_peer_that_goes_is_not_queued(void **state)
 {
@@ -279,6 +342,8 @@ int main(void)
         cmocka_unit_test(a_late_sender_is_not_called_wrong),
         cmocka_unit_test(who_opens_late_is_told_of_the_end),
         cmocka_unit_test(the_end_is_told_once),
+        cmocka_unit_test(an_end_without_memory_is_told),
+        cmocka_unit_test(a_leave_without_memory_is_told),
         cmocka_unit_test(a_peer_that_goes_is_not_queued),
         cmocka_unit_test(a_message_for_a_peer_that_goes_is_handed_on),
     };
