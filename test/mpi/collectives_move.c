@@ -8,76 +8,17 @@
 #include "dn_config.h"
 
 #include "collectives.h"
+#include "layout.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-enum { UNIT = 4, GAP = 3 }; /* bytes of a block of the type with gaps, and between two */
-
-/** Memory of a type: `count` elements hold `bytes` bytes of data. */
-typedef struct layout {
-    MPI_Datatype type;
-    int count;
-    size_t extent; /**< of all elements */
-    int gaps;
-} layout_t;
-
-/** Any layout for so many bytes, a multiple of UNIT where it has gaps. */
-static layout_t draw_layout(verify_rng_t *rng, size_t bytes)
-{
-    layout_t layout = {MPI_BYTE, (int) bytes, bytes, 0};
-
-    if (0 == bytes % UNIT && 0 != bytes && 0 == verify_below(rng, 2)) {
-        MPI_Datatype block;
-        MPI_Type_contiguous(UNIT, MPI_BYTE, &block);
-        MPI_Type_create_resized(block, 0, UNIT + GAP, &layout.type);
-        MPI_Type_free(&block);
-        MPI_Type_commit(&layout.type);
-        layout.count = (int) bytes / UNIT;
-        layout.extent = bytes / UNIT * (UNIT + GAP);
-        layout.gaps = 1;
-    }
-    return layout;
-}
-
-static void free_layout(layout_t *layout)
-{
-    if (layout->gaps) {
-        MPI_Type_free(&layout->type);
-    }
-}
-
-/** Where byte i of the data lies. */
-static size_t place_of(const layout_t *layout, size_t i)
-{
-    return layout->gaps ? i / UNIT * (UNIT + GAP) + i % UNIT : i;
-}
-
-/** Put data of some keys into memory of a layout: `bytes` bytes of each key. Gaps hold 0x77. */
-static void put(unsigned char *to, const layout_t *layout, size_t bytes, uint64_t key)
-{
-    for (size_t i = 0; i < bytes; i++) {
-        to[place_of(layout, i)] = verify_byte(key, i);
-    }
-}
-
-static void check(const unsigned char *from, const layout_t *layout, size_t bytes, uint64_t key,
-                  const char *what)
-{
-    for (size_t i = 0; i < bytes; i++) {
-        verify_that(verify_byte(key, i) == from[place_of(layout, i)], what);
-    }
-    for (size_t i = 0; layout->gaps && i < layout->extent; i++) {
-        verify_that(UNIT > i % (UNIT + GAP) || 0x77 == from[i], "a gap was written");
-    }
-}
 
 /** About every second block has gaps in some rank: then it is a number of units. */
 static size_t draw_bytes(verify_rng_t *rng, int most)
 {
     const size_t bytes = verify_size(rng, (size_t) most);
 
-    return 0 == verify_below(rng, 2) ? bytes : bytes / UNIT * UNIT;
+    return 0 == verify_below(rng, 2) ? bytes : bytes / LAYOUT_UNIT * LAYOUT_UNIT;
 }
 
 /** A collective as all ranks draw it, and who this one is. */
@@ -106,14 +47,14 @@ static drawn_t draw(MPI_Comm comm, verify_rng_t *rng, int most)
 void collectives_bcast(MPI_Comm comm, verify_rng_t *rng, int most)
 {
     drawn_t drawn = draw(comm, rng, most);
-    layout_t layout = draw_layout(&drawn.own, drawn.bytes);
+    layout_t layout = layout_draw(&drawn.own, drawn.bytes);
     unsigned char *buffer = verify_guard_alloc(layout.extent, 0);
     memset(buffer, 0x77, layout.extent);
-    put(buffer, &layout, drawn.bytes, drawn.rank == drawn.root ? drawn.key : ~drawn.key);
+    layout_put(buffer, &layout, drawn.bytes, drawn.rank == drawn.root ? drawn.key : ~drawn.key);
     MPI_Bcast(buffer, layout.count, layout.type, drawn.root, comm);
-    check(buffer, &layout, drawn.bytes, drawn.key, "MPI_Bcast: a byte is wrong");
+    layout_check(buffer, &layout, drawn.bytes, drawn.key, "MPI_Bcast: a byte is wrong");
     verify_guard_free(buffer, layout.extent, 0, "MPI_Bcast");
-    free_layout(&layout);
+    layout_free(&layout);
     collectives_count();
 }
 
@@ -121,51 +62,51 @@ void collectives_allgather(MPI_Comm comm, verify_rng_t *rng, int most)
 {
     drawn_t drawn = draw(comm, rng, most);
     const int in_place = 0 == verify_below(rng, 3);
-    layout_t in_layout = draw_layout(&drawn.own, drawn.bytes);
-    layout_t layout = draw_layout(&drawn.own, drawn.bytes);
+    layout_t in_layout = layout_draw(&drawn.own, drawn.bytes);
+    layout_t layout = layout_draw(&drawn.own, drawn.bytes);
     unsigned char *in = verify_guard_alloc(in_layout.extent, 0);
     unsigned char *out = verify_guard_alloc(layout.extent * (size_t) drawn.ranks, 0);
     memset(in, 0x77, in_layout.extent);
     memset(out, 0x77, layout.extent * (size_t) drawn.ranks);
-    put(in, &in_layout, drawn.bytes, drawn.key + (uint64_t) drawn.rank);
+    layout_put(in, &in_layout, drawn.bytes, drawn.key + (uint64_t) drawn.rank);
     if (in_place) {
-        put(out + layout.extent * (size_t) drawn.rank, &layout, drawn.bytes,
-            drawn.key + (uint64_t) drawn.rank);
+        layout_put(out + layout.extent * (size_t) drawn.rank, &layout, drawn.bytes,
+                   drawn.key + (uint64_t) drawn.rank);
     }
     MPI_Allgather(in_place ? MPI_IN_PLACE : in, in_layout.count, in_layout.type, out, layout.count,
                   layout.type, comm);
     for (int i = 0; i < drawn.ranks; i++) {
-        check(out + layout.extent * (size_t) i, &layout, drawn.bytes, drawn.key + (uint64_t) i,
-              "MPI_Allgather: a byte is wrong");
+        layout_check(out + layout.extent * (size_t) i, &layout, drawn.bytes, drawn.key + (uint64_t) i,
+                     "MPI_Allgather: a byte is wrong");
     }
-    check(in, &in_layout, drawn.bytes, drawn.key + (uint64_t) drawn.rank,
-          "MPI_Allgather changed what was sent");
+    layout_check(in, &in_layout, drawn.bytes, drawn.key + (uint64_t) drawn.rank,
+                 "MPI_Allgather changed what was sent");
     verify_guard_free(out, layout.extent * (size_t) drawn.ranks, 0, "MPI_Allgather");
     verify_guard_free(in, in_layout.extent, 0, "MPI_Allgather");
-    free_layout(&layout);
-    free_layout(&in_layout);
+    layout_free(&layout);
+    layout_free(&in_layout);
     collectives_count();
 }
 
 void collectives_allgatherv(MPI_Comm comm, verify_rng_t *rng, int most)
 {
     enum { APART = 2 }; /* elements between blocks */
-    drawn_t drawn = draw(comm, rng, most / UNIT * UNIT);
+    drawn_t drawn = draw(comm, rng, most / LAYOUT_UNIT * LAYOUT_UNIT);
     const int in_place = 0 == verify_below(rng, 3);
-    layout_t layout = draw_layout(&drawn.own, UNIT);
+    layout_t layout = layout_draw(&drawn.own, LAYOUT_UNIT);
     int *counts = calloc(2 * (size_t) drawn.ranks, sizeof(*counts));
     int *starts = counts + drawn.ranks;
     size_t all = 0;
     verify_that(NULL != counts, "no memory for the counts of an allgatherv");
     /* Of any length, many of none; the last block is the first in memory. */
     for (int i = drawn.ranks; 0 < i--;) {
-        const size_t units = 0 == verify_below(rng, 4) ? 0 : verify_below(rng, drawn.bytes / UNIT + 1);
+        const size_t units = 0 == verify_below(rng, 4) ? 0 : verify_below(rng, drawn.bytes / LAYOUT_UNIT + 1);
         counts[i] = (int) units * layout.count;
         starts[i] = (int) all;
         all += (units + APART) * (size_t) layout.count;
     }
     const size_t extent = all / (size_t) layout.count * layout.extent;
-    const size_t bytes = (size_t) (counts[drawn.rank] / layout.count) * UNIT;
+    const size_t bytes = (size_t) (counts[drawn.rank] / layout.count) * LAYOUT_UNIT;
     /* coll/tuned multiplies the size of the type that is sent with the counts that are received: with two types its ranks disagree, and wait. */
     layout_t in_layout = layout;
     in_layout.count = counts[drawn.rank];
@@ -174,10 +115,10 @@ void collectives_allgatherv(MPI_Comm comm, verify_rng_t *rng, int most)
     unsigned char *out = verify_guard_alloc(extent, 0);
     memset(in, 0x77, in_layout.extent);
     memset(out, 0x77, extent);
-    put(in, &in_layout, bytes, drawn.key + (uint64_t) drawn.rank);
+    layout_put(in, &in_layout, bytes, drawn.key + (uint64_t) drawn.rank);
     if (in_place) {
-        put(out + (size_t) (starts[drawn.rank] / layout.count) * layout.extent, &layout, bytes,
-            drawn.key + (uint64_t) drawn.rank);
+        layout_put(out + (size_t) (starts[drawn.rank] / layout.count) * layout.extent, &layout, bytes,
+                   drawn.key + (uint64_t) drawn.rank);
     }
     MPI_Allgatherv(in_place     ? MPI_IN_PLACE
                    : 0 == bytes ? NULL
@@ -187,17 +128,18 @@ void collectives_allgatherv(MPI_Comm comm, verify_rng_t *rng, int most)
         const unsigned char *block = out + (size_t) (starts[i] / layout.count) * layout.extent;
         layout_t of = layout;
         of.extent = (size_t) (counts[i] / layout.count) * layout.extent;
-        check(block, &of, of.extent / layout.extent * UNIT, drawn.key + (uint64_t) i,
-              "MPI_Allgatherv: a byte is wrong");
+        layout_check(block, &of, of.extent / layout.extent * LAYOUT_UNIT, drawn.key + (uint64_t) i,
+                     "MPI_Allgatherv: a byte is wrong");
         for (size_t k = 0; k < APART * layout.extent; k++) {
             verify_that(0x77 == block[of.extent + k], "MPI_Allgatherv wrote between blocks");
         }
     }
-    check(in, &in_layout, bytes, drawn.key + (uint64_t) drawn.rank, "MPI_Allgatherv changed what was sent");
+    layout_check(in, &in_layout, bytes, drawn.key + (uint64_t) drawn.rank,
+                 "MPI_Allgatherv changed what was sent");
     verify_guard_free(out, extent, 0, "MPI_Allgatherv");
     verify_guard_free(in, in_layout.extent, 0, "MPI_Allgatherv");
     free(counts);
-    free_layout(&layout);
+    layout_free(&layout);
     collectives_count();
 }
 
@@ -215,17 +157,17 @@ static size_t bytes_of_pair(const drawn_t *drawn, int from, int to)
     const int turns = IN_PLACE == mix_of(drawn) && to < from;
     verify_rng_t rng = {
         .state = verify_key(drawn->key, (uint64_t) (turns ? to : from), (uint64_t) (turns ? from : to), 4)};
-    const size_t units = drawn->bytes / UNIT;
+    const size_t units = drawn->bytes / LAYOUT_UNIT;
 
     switch (mix_of(drawn)) {
     case SHORT_OR_LONG:
-        return (0 == verify_below(&rng, 2) ? verify_below(&rng, 8) : units) * UNIT;
+        return (0 == verify_below(&rng, 2) ? verify_below(&rng, 8) : units) * LAYOUT_UNIT;
     case ONE_PAIR:
-        return drawn->root == from && (from + 1) % drawn->ranks == to ? units * UNIT : 0;
+        return drawn->root == from && (from + 1) % drawn->ranks == to ? units * LAYOUT_UNIT : 0;
     case NOTHING:
         return 0;
     default:
-        return 0 == verify_below(&rng, 3) ? 0 : verify_below(&rng, units + 1) * UNIT;
+        return 0 == verify_below(&rng, 3) ? 0 : verify_below(&rng, units + 1) * LAYOUT_UNIT;
     }
 }
 
@@ -251,99 +193,43 @@ static unsigned long long shared_bytes_of(const drawn_t *drawn)
 }
 
 /** Blocks for all ranks, or from them, in one type or in types of their own. */
-typedef struct sides {
-    layout_t unit; /**< of UNIT bytes, where all have one type */
-    layout_t *layout;
-    size_t *bytes;
-    size_t *at; /**< where each begins */
-    int *counts, *starts;
-    MPI_Datatype *types;
-    size_t extent; /**< of all */
-} sides_t;
-
-static sides_t make_sides(drawn_t *drawn, int gives, int by_types)
+static void make_sides(blocks_t *blocks, drawn_t *drawn, bool gives, bool by_types)
 {
-    const size_t ranks = (size_t) drawn->ranks;
-    sides_t sides = {draw_layout(&drawn->own, UNIT),      calloc(ranks, sizeof(layout_t)),
-                     calloc(ranks, sizeof(size_t)),       calloc(ranks, sizeof(size_t)),
-                     calloc(ranks, sizeof(int)),          calloc(ranks, sizeof(int)),
-                     calloc(ranks, sizeof(MPI_Datatype)), 0};
+    size_t *bytes = calloc((size_t) drawn->ranks, sizeof(*bytes));
 
-    verify_that(NULL != sides.layout && NULL != sides.bytes && NULL != sides.at && NULL != sides.counts
-                    && NULL != sides.starts && NULL != sides.types,
-                "no memory for an alltoallv");
-    /* The last block is the first in memory. */
-    for (int i = drawn->ranks; 0 < i--;) {
-        const size_t bytes =
-            gives ? bytes_of_pair(drawn, drawn->rank, i) : bytes_of_pair(drawn, i, drawn->rank);
-        layout_t layout = sides.unit;
-        if (by_types) {
-            layout = draw_layout(&drawn->own, bytes);
-        } else {
-            layout.count = (int) (bytes / UNIT) * sides.unit.count;
-            layout.extent = bytes / UNIT * sides.unit.extent;
-        }
-        sides.layout[i] = layout;
-        sides.bytes[i] = bytes;
-        sides.at[i] = sides.extent;
-        sides.counts[i] = layout.count;
-        sides.starts[i] =
-            (int) (by_types ? sides.extent : sides.extent / sides.unit.extent * (size_t) sides.unit.count);
-        sides.types[i] = layout.type;
-        sides.extent += layout.extent + 2 * sides.unit.extent;
+    verify_that(NULL != bytes, "no memory for an alltoallv");
+    for (int i = 0; i < drawn->ranks; i++) {
+        bytes[i] = gives ? bytes_of_pair(drawn, drawn->rank, i) : bytes_of_pair(drawn, i, drawn->rank);
     }
-    return sides;
-}
-
-static void free_sides(const drawn_t *drawn, sides_t *sides, int by_types)
-{
-    for (int i = 0; i < drawn->ranks && by_types; i++) {
-        free_layout(&sides->layout[i]);
-    }
-    free_layout(&sides->unit);
-    free(sides->layout);
-    free(sides->bytes);
-    free(sides->at);
-    free(sides->counts);
-    free(sides->starts);
-    free(sides->types);
+    blocks_make(blocks, &drawn->own, by_types ? BLOCKS_BY_TYPE : BLOCKS_APART, drawn->ranks, bytes);
+    free(bytes);
 }
 
 unsigned long long collectives_alltoallv(MPI_Comm comm, verify_rng_t *rng, int most)
 {
     drawn_t drawn = draw(comm, rng, most);
-    const int by_types = 0 == verify_below(rng, 2);
-    const int in_place = IN_PLACE == mix_of(&drawn);
-    sides_t from = make_sides(&drawn, 1, by_types);
-    sides_t to = make_sides(&drawn, 0, by_types);
-    unsigned char *in = verify_guard_alloc(from.extent, 0);
-    unsigned char *out = verify_guard_alloc(to.extent, 0);
-    memset(in, 0x77, from.extent);
-    memset(out, 0x77, to.extent);
+    const bool by_types = 0 == verify_below(rng, 2);
+    const bool in_place = IN_PLACE == mix_of(&drawn);
+    blocks_t from, to;
+
+    make_sides(&from, &drawn, true, by_types);
+    make_sides(&to, &drawn, false, by_types);
     for (int i = 0; i < drawn.ranks; i++) {
-        put(in_place ? out + to.at[i] : in + from.at[i], in_place ? &to.layout[i] : &from.layout[i],
-            from.bytes[i], verify_key(drawn.key, (uint64_t) drawn.rank, (uint64_t) i, 5));
+        blocks_put(in_place ? &to : &from, i, verify_key(drawn.key, (uint64_t) drawn.rank, (uint64_t) i, 5));
     }
     if (by_types) {
-        MPI_Alltoallw(in_place ? MPI_IN_PLACE : in, from.counts, from.starts, from.types, out, to.counts,
-                      to.starts, to.types, comm);
+        MPI_Alltoallw(in_place ? MPI_IN_PLACE : from.memory, from.counts, from.starts, from.types, to.memory,
+                      to.counts, to.starts, to.types, comm);
     } else {
-        MPI_Alltoallv(in_place ? MPI_IN_PLACE : in, from.counts, from.starts, from.unit.type, out, to.counts,
-                      to.starts, to.unit.type, comm);
+        MPI_Alltoallv(in_place ? MPI_IN_PLACE : from.memory, from.counts, from.starts, from.unit.type,
+                      to.memory, to.counts, to.starts, to.unit.type, comm);
     }
     for (int i = 0; i < drawn.ranks; i++) {
-        const size_t end = to.at[i] + to.layout[i].extent;
-        check(out + to.at[i], &to.layout[i], to.bytes[i],
-              verify_key(drawn.key, (uint64_t) i, (uint64_t) drawn.rank, 5),
-              "MPI_Alltoallv: a byte is wrong");
-        for (size_t k = 0; k < 2 * to.unit.extent; k++) {
-            verify_that(0x77 == out[end + k], "MPI_Alltoallv wrote between blocks");
-        }
+        blocks_check(&to, i, verify_key(drawn.key, (uint64_t) i, (uint64_t) drawn.rank, 5),
+                     "MPI_Alltoallv: a byte is wrong");
     }
-    verify_guard_free(out, to.extent, 0, "MPI_Alltoallv");
-    verify_guard_free(in, from.extent, 0, "MPI_Alltoallv");
-    free_sides(&drawn, &to, by_types);
-    free_sides(&drawn, &from, by_types);
+    blocks_free(&to, "MPI_Alltoallv");
+    blocks_free(&from, "MPI_Alltoallv");
     collectives_count();
     return shared_bytes_of(&drawn);
 }
@@ -352,31 +238,32 @@ void collectives_gather(MPI_Comm comm, verify_rng_t *rng, int most)
 {
     drawn_t drawn = draw(comm, rng, most);
     const int in_place = 0 == verify_below(rng, 3) && drawn.rank == drawn.root;
-    layout_t in_layout = draw_layout(&drawn.own, drawn.bytes);
-    layout_t layout = draw_layout(&drawn.own, drawn.bytes);
+    layout_t in_layout = layout_draw(&drawn.own, drawn.bytes);
+    layout_t layout = layout_draw(&drawn.own, drawn.bytes);
     const size_t all = drawn.rank == drawn.root ? layout.extent * (size_t) drawn.ranks : 0;
     unsigned char *in = verify_guard_alloc(in_layout.extent, 0);
     unsigned char *out = verify_guard_alloc(all, 0);
     memset(in, 0x77, in_layout.extent);
     memset(out, 0x77, all);
-    put(in, &in_layout, drawn.bytes, drawn.key + (uint64_t) drawn.rank);
+    layout_put(in, &in_layout, drawn.bytes, drawn.key + (uint64_t) drawn.rank);
     if (in_place) {
-        put(out + layout.extent * (size_t) drawn.rank, &layout, drawn.bytes,
-            drawn.key + (uint64_t) drawn.rank);
+        layout_put(out + layout.extent * (size_t) drawn.rank, &layout, drawn.bytes,
+                   drawn.key + (uint64_t) drawn.rank);
     }
     /* Where there is no root nobody looks at what is to be received. */
     MPI_Gather(in_place ? MPI_IN_PLACE : in, in_layout.count, in_layout.type,
                drawn.rank == drawn.root ? out : NULL, drawn.rank == drawn.root ? layout.count : -1,
                drawn.rank == drawn.root ? layout.type : MPI_DATATYPE_NULL, drawn.root, comm);
     for (int i = 0; i < drawn.ranks && drawn.rank == drawn.root; i++) {
-        check(out + layout.extent * (size_t) i, &layout, drawn.bytes, drawn.key + (uint64_t) i,
-              "MPI_Gather: a byte is wrong");
+        layout_check(out + layout.extent * (size_t) i, &layout, drawn.bytes, drawn.key + (uint64_t) i,
+                     "MPI_Gather: a byte is wrong");
     }
-    check(in, &in_layout, drawn.bytes, drawn.key + (uint64_t) drawn.rank, "MPI_Gather changed what was sent");
+    layout_check(in, &in_layout, drawn.bytes, drawn.key + (uint64_t) drawn.rank,
+                 "MPI_Gather changed what was sent");
     verify_guard_free(out, all, 0, "MPI_Gather");
     verify_guard_free(in, in_layout.extent, 0, "MPI_Gather");
-    free_layout(&layout);
-    free_layout(&in_layout);
+    layout_free(&layout);
+    layout_free(&in_layout);
     collectives_count();
 }
 
@@ -424,26 +311,27 @@ void collectives_alltoall(MPI_Comm comm, verify_rng_t *rng, int most)
 {
     drawn_t drawn = draw(comm, rng, most);
     const int in_place = 0 == verify_below(rng, 3);
-    layout_t in_layout = draw_layout(&drawn.own, drawn.bytes);
-    layout_t layout = draw_layout(&drawn.own, drawn.bytes);
+    layout_t in_layout = layout_draw(&drawn.own, drawn.bytes);
+    layout_t layout = layout_draw(&drawn.own, drawn.bytes);
     const layout_t *from = in_place ? &layout : &in_layout;
     unsigned char *in = verify_guard_alloc(in_layout.extent * (size_t) drawn.ranks, 0);
     unsigned char *out = verify_guard_alloc(layout.extent * (size_t) drawn.ranks, 0);
     memset(in, 0x77, in_layout.extent * (size_t) drawn.ranks);
     memset(out, 0x77, layout.extent * (size_t) drawn.ranks);
     for (int to = 0; to < drawn.ranks; to++) {
-        put((in_place ? out : in) + from->extent * (size_t) to, from, drawn.bytes,
-            verify_key(drawn.key, (uint64_t) drawn.rank, (uint64_t) to, 3));
+        layout_put((in_place ? out : in) + from->extent * (size_t) to, from, drawn.bytes,
+                   verify_key(drawn.key, (uint64_t) drawn.rank, (uint64_t) to, 3));
     }
     MPI_Alltoall(in_place ? MPI_IN_PLACE : in, in_layout.count, in_layout.type, out, layout.count,
                  layout.type, comm);
     for (int i = 0; i < drawn.ranks; i++) {
-        check(out + layout.extent * (size_t) i, &layout, drawn.bytes,
-              verify_key(drawn.key, (uint64_t) i, (uint64_t) drawn.rank, 3), "MPI_Alltoall: a byte is wrong");
+        layout_check(out + layout.extent * (size_t) i, &layout, drawn.bytes,
+                     verify_key(drawn.key, (uint64_t) i, (uint64_t) drawn.rank, 3),
+                     "MPI_Alltoall: a byte is wrong");
     }
     verify_guard_free(out, layout.extent * (size_t) drawn.ranks, 0, "MPI_Alltoall");
     verify_guard_free(in, in_layout.extent * (size_t) drawn.ranks, 0, "MPI_Alltoall");
-    free_layout(&layout);
-    free_layout(&in_layout);
+    layout_free(&layout);
+    layout_free(&in_layout);
     collectives_count();
 }

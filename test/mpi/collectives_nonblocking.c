@@ -9,17 +9,10 @@
 
 #include "collectives.h"
 #include "counter.h"
+#include "persistent.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-/* A request for a persistent collective: an extension in Open MPI 4.1. */
-#if 5 <= OMPI_MAJOR_VERSION
-#    define INIT(Name, ...) MPI_##Name##_init(__VA_ARGS__)
-#else
-#    include <mpi-ext.h>
-#    define INIT(Name, ...) MPIX_##Name##_init(__VA_ARGS__)
-#endif
 
 enum { MOST_OPERATIONS = 64, MOST_OF_COMM = 6, IN_LINES = 100 };
 
