@@ -5,9 +5,9 @@
 /** @file collectives_lost.c
  * Collectives until they fail since a process is lost: then they fail in every process, and from then on at once.
  *
- *   collectives_lost FOLDER [DOUBLES]
+ *   collectives_lost FOLDER [DOUBLES [KIND]]
  *
- * They are short ones, or long ones of so many doubles.
+ * They are short ones, or long ones of so many doubles; or all of one kind, one of those in the table below, of which an error ends the job.
  *
  * Each rank makes a file of its number there, named R.ready after the first collectives and R.lost after the failure. It
  * ends with status 3 once all have made theirs, without MPI.
@@ -19,6 +19,7 @@
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 enum { FIRST = 10, LONGEST_S = 90, PATH = 4096 };
@@ -90,6 +91,79 @@ static int long_round(int round, double *data, int count, int rank, int ranks)
     return rc;
 }
 
+/** What a collective of one kind moves: room for as many doubles for each rank. */
+typedef struct buffers {
+    double *in;
+    double *out;
+    int count, rank, ranks, root;
+} buffers_t;
+
+static void allgather(const buffers_t *b)
+{
+    MPI_Allgather(b->in, b->count, MPI_DOUBLE, b->out, b->count, MPI_DOUBLE, MPI_COMM_WORLD);
+}
+
+static void alltoall(const buffers_t *b)
+{
+    MPI_Alltoall(b->in, b->count, MPI_DOUBLE, b->out, b->count, MPI_DOUBLE, MPI_COMM_WORLD);
+}
+
+static void reduce_scatter(const buffers_t *b)
+{
+    MPI_Reduce_scatter_block(b->in, b->out, b->count, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+}
+
+static void gather(const buffers_t *b)
+{
+    MPI_Gather(b->in, b->count, MPI_DOUBLE, b->out, b->count, MPI_DOUBLE, b->root, MPI_COMM_WORLD);
+}
+
+static void ibcast(const buffers_t *b)
+{
+    MPI_Request request;
+
+    MPI_Ibcast(b->out, b->count, MPI_DOUBLE, b->root, MPI_COMM_WORLD, &request);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+}
+
+static void iallreduce(const buffers_t *b)
+{
+    MPI_Request request;
+
+    MPI_Iallreduce(b->in, b->out, b->count, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD, &request);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+}
+
+static const struct kind {
+    const char *name;
+    void (*call)(const buffers_t *buffers);
+} kinds[] = {
+    {"allgather", allgather}, {"alltoall", alltoall}, {"reduce_scatter", reduce_scatter},
+    {"gather", gather},       {"ibcast", ibcast},     {"iallreduce", iallreduce},
+};
+
+/** Collectives of one kind, until one of them ends the job. */
+static _Noreturn void repeat(const char *folder, const char *name, buffers_t *buffers)
+{
+    const size_t doubles = (size_t) buffers->count * (size_t) buffers->ranks;
+    const struct kind *kind = kinds;
+
+    while (kind < kinds + sizeof(kinds) / sizeof(kinds[0]) && 0 != strcmp(name, kind->name)) {
+        kind++;
+    }
+    verify_that(kind < kinds + sizeof(kinds) / sizeof(kinds[0]), "there is no such kind of collectives");
+    buffers->in = calloc(doubles, sizeof(*buffers->in));
+    buffers->out = calloc(doubles, sizeof(*buffers->out));
+    verify_that(NULL != buffers->in && NULL != buffers->out, "no memory for collectives");
+    for (int round = 0;; round++) {
+        if (FIRST == round) {
+            mark(folder, buffers->rank, "ready");
+        }
+        buffers->root = round % buffers->ranks;
+        kind->call(buffers);
+    }
+}
+
 static int ibarrier(void)
 {
     MPI_Request request;
@@ -106,8 +180,11 @@ int main(int argc, char **argv)
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &ranks);
-    verify_that(2 == argc || 3 == argc, "usage: collectives_lost FOLDER [DOUBLES]");
-    const int count = 3 == argc ? (int) verify_number(argv[2], 1, "DOUBLES") : 0;
+    verify_that(2 <= argc && 4 >= argc, "usage: collectives_lost FOLDER [DOUBLES [KIND]]");
+    const int count = 3 <= argc ? (int) verify_number(argv[2], 1, "DOUBLES") : 0;
+    if (4 == argc) {
+        repeat(argv[1], argv[3], &(buffers_t){.count = count, .rank = rank, .ranks = ranks});
+    }
     double *data = malloc((size_t) (count + 1) * sizeof(*data));
     verify_that(NULL != data, "no memory for collectives");
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
