@@ -44,12 +44,12 @@ int dn_ipnuma_is_sound(const dn_ipnuma_where_t *where)
 
 dn_ipnuma_applicant_t *dn_ipnuma_applicant_of(const dn_ipnuma_t *ipnuma, const uint64_t nonce[2])
 {
-    dn_ipnuma_applicant_t *applicant = ipnuma->applicant;
+    dn_ipnuma_applicant_t *newest = NULL;
 
-    while (NULL != applicant && 0 != memcmp(applicant->where.nonce, nonce, sizeof(applicant->where.nonce))) {
-        applicant = applicant->next;
+    for (dn_ipnuma_applicant_t *one = ipnuma->applicant; NULL != one; one = one->next) {
+        newest = 0 == memcmp(one->where.nonce, nonce, sizeof(one->where.nonce)) ? one : newest;
     }
-    return applicant;
+    return newest;
 }
 
 static void dn_ipnuma_applicant_free(dn_ipnuma_t *ipnuma, dn_ipnuma_applicant_t *applicant)
@@ -381,7 +381,10 @@ static void dn_ipnuma_proved(dn_ipnuma_t *ipnuma, const dn_ipnuma_proof_datagram
         dn_ipnuma_pc_list(pc, applicant->token);
         dn_ipnuma_pc_begin(pc, pair, DN_AUTH_ACCEPTOR, applicant->theirs, now);
         pc->greet.at = 0;
-        dn_ipnuma_applicant_free(ipnuma, applicant);
+        /* A PROOF of an earlier HELLO, which comes late, must not end this connection. */
+        while (NULL != (applicant = dn_ipnuma_applicant_of(ipnuma, pc->where.nonce))) {
+            dn_ipnuma_applicant_free(ipnuma, applicant);
+        }
     }
     if (DN_IPNUMA_OPEN == pc->state) {
         /* The opener repeats PROOF until a packet comes: send one. */

@@ -143,11 +143,12 @@ typedef struct dn_ipnuma_pc {
 
     /** A stream of the program's small TLPs: dn_ipnuma_go(). */
     struct {
-        uint32_t hasty;    /**< packets that were sent before they were full, at most DN_IPNUMA_FEW */
+        uint32_t hasty;    /**< calls of dn_ipnuma_go() that sent at once, at most DN_IPNUMA_FEW */
         uint32_t gathered; /**< TLPs that have gathered in the body that begins at the offset `at` */
         uint64_t at;
         uint64_t since; /**< when the first of them came */
-        uint64_t until; /**< when the thread sends what has gathered by then; 0: no packet but an acknowledgement tells it to */
+        uint64_t
+            until; /**< when the thread sends what has gathered by then; 0: the thread has set itself no time */
     } stream;
     uint64_t credit_at; /**< when this process last asked for credit */
 
@@ -185,16 +186,17 @@ typedef struct dn_ipnuma_pc {
 /** The program sends a stream when it has sent so many packets that were not full, and nothing but acknowledgements has come meanwhile. A
  * program that waits for what the other process stores in return sends no stream. */
 #define DN_IPNUMA_FEW 4u
-/** TLPs of a stream follow each other within this time, in the mean. A packet for each, its acknowledgement, and the thread that looks on for
- * more take almost as long where program and thread share a core. */
+/** TLPs of a stream follow each other within this time, in the mean. Where program and thread share a core, this is about the time that one
+ * takes to send a packet for each TLP, and the other to take its acknowledgement and to look on (dimmnet_perf, aotf_rate). */
 #define DN_IPNUMA_STREAM_NS UINT64_C(30000)
-/** Time that the thread gives a stream to go on when all of its packets are acknowledged. */
+/** Time that the thread gives a stream to go on when all of its packets are acknowledged (dimmnet_perf, aotf_rate). */
 #define DN_IPNUMA_HOLD_NS UINT64_C(16000)
 
 /** Does the program send a stream of small TLPs? */
 static inline int dn_ipnuma_streams(const dn_ipnuma_pc_t *pc)
 {
-    return DN_IPNUMA_FEW <= pc->stream.hasty && (0 != pc->link.loss.count || 0 != pc->stream.until);
+    return DN_IPNUMA_OPEN == pc->state && DN_IPNUMA_FEW <= pc->stream.hasty
+           && (0 != pc->link.loss.count || 0 != pc->stream.until);
 }
 
 extern const uint32_t dn_ipnuma_pc_turns[], dn_ipnuma_peer_turns[];
@@ -435,13 +437,13 @@ void dn_ipnuma_side(const dn_ipnuma_where_t *where, uint32_t pid, dn_auth_side_t
 
 /** @name dn_ipnuma_greet.c */
 /** @{ */
-/** The process of this nonce that has asked for a connection, or NULL. */
+/** The newest record of the process of this nonce, which has asked for a connection, or NULL. */
 dn_ipnuma_applicant_t *dn_ipnuma_applicant_of(const dn_ipnuma_t *ipnuma, const uint64_t nonce[2]);
 /** Say HELLO or PROOF, if it is time to. */
 void dn_ipnuma_greet(dn_ipnuma_pc_t *pc, uint64_t now);
 /** Handle a datagram that came. */
 void dn_ipnuma_arrived(dn_ipnuma_t *ipnuma, uint8_t *bytes, size_t len, uint64_t now);
-/** Forget applicants that have given this process up by now; all: every applicant. What has come is to be read before: it may be a PROOF. */
+/** Forget applicants that have given this process up by now; all: every applicant. The caller has read what has come: it may be a PROOF. */
 void dn_ipnuma_expire(dn_ipnuma_t *ipnuma, int all, uint64_t now);
 /** Has the address of a process possible values? */
 int dn_ipnuma_is_sound(const dn_ipnuma_where_t *where);

@@ -186,7 +186,7 @@ static inline uint64_t dn_ipnuma_link_behind(const dn_ipnuma_link_t *link)
 
 /** Send the bodies that wait, as far as window, pacer and receiver let them go. */
 void dn_ipnuma_link_send(dn_ipnuma_link_t *link, uint64_t now);
-/** The same, but for the last body, which may have room: more TLPs gather there. */
+/** Send all bodies that wait but the last, which may have room: more TLPs gather there. */
 void dn_ipnuma_link_send_full(dn_ipnuma_link_t *link, uint64_t now);
 /** Send a packet without a piece. @param[in] flags  DN_IPNUMA_ASKS: it is acknowledged; DN_IPNUMA_GONE. */
 void dn_ipnuma_link_word(dn_ipnuma_link_t *link, unsigned flags, uint64_t now);

@@ -67,8 +67,8 @@ dn_status_t dn_ipnuma_no_room(dn_ipnuma_peer_t *peer)
     return DN_OK == status ? DN_ERR_AGAIN : status;
 }
 
-/** Do TLPs gather until they fill a datagram? The next turn sends them in any case. While the service thread naps, the program itself
- * takes turns. While the thread listens, an acknowledgement or its clock has the thread take a turn; that takes longer than to send a few
+/** Do TLPs gather until they fill a datagram? A turn of the program sends them in any case, and a turn of the thread when no stream goes on:
+ * dn_ipnuma_goes_on(). While the service thread naps, the program itself takes turns. While the thread listens, an acknowledgement or its clock has the thread take a turn; that takes longer than to send a few
  * packets, and less than to send each TLP of a stream alone. Without a thread, there may be no turn for long, so TLPs do not gather. */
 static int dn_ipnuma_gathers(const dn_ipnuma_pc_t *pc)
 {
@@ -409,6 +409,7 @@ dn_status_t dn_ipnuma_fence(dn_peer_t *hot)
     } else if (0 != dn_load_acquire_u32(&peer->base.outstanding) || 0 != peer->ops) {
         status = DN_INPROGRESS;
     } else if (NULL != pc && 0 != dn_ipnuma_link_behind(&pc->link)) {
+        pc->stream.hasty = 0;
         dn_ipnuma_link_send(&pc->link, dn_clock_ns());
         dn_ipnuma_service_call(ipnuma);
         status = DN_INPROGRESS;

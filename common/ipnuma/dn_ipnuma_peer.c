@@ -348,6 +348,7 @@ void dn_ipnuma_leave(dn_ipnuma_pc_t *pc, enum dn_tlp_message what)
         dn_ipnuma_kill(pc, DN_PEER_SUSPECT);
         return;
     }
+    pc->stream.hasty = 0;
     pc->joins = 0;
     pc->closes = DN_TLP_CLOSE == what;
     dn_ipnuma_link_send(&pc->link, dn_clock_ns());

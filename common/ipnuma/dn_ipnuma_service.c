@@ -53,8 +53,8 @@ static void dn_ipnuma_service_turn(dn_ipnuma_t *ipnuma, enum dn_ipnuma_service_s
 /* Turns */
 
 /**
- * Does a stream gather on in this turn? In a turn of the program nothing does. While packets are on their way, the acknowledgement of the
- * last has the thread take a turn. Where all are acknowledged, so soon that the program has added nothing yet, the thread sets itself a time.
+ * Does a stream gather on in this turn? In a turn of the program nothing does. While packets are on their way, an acknowledgement
+ * or a loss timer has the thread take a turn. Where all are acknowledged, so soon that the program has added nothing yet, the thread sets itself a time.
  * Without that, a program that shares its core with the thread would send each TLP alone: the acknowledgement comes before the next TLP.
  */
 static int dn_ipnuma_goes_on(dn_ipnuma_pc_t *pc, uint64_t now)
@@ -65,7 +65,11 @@ static int dn_ipnuma_goes_on(dn_ipnuma_pc_t *pc, uint64_t now)
         pc->stream.until = 0;
         return 0;
     }
-    if (0 != pc->link.loss.count || now < pc->stream.until) {
+    if (0 != pc->link.loss.count) {
+        pc->stream.until = 0;
+        return 1;
+    }
+    if (now < pc->stream.until) {
         return 1;
     }
     const int none = NULL == pc->link.waits, set = 0 != pc->stream.until;
@@ -101,6 +105,10 @@ static void dn_ipnuma_attend(dn_ipnuma_pc_t *pc, int quiet, uint64_t now)
      * alone. */
     link->urgent |= quiet && 0 != link->owed;
     dn_ipnuma_link_tick(link, gathers, now);
+    if (gathers && 0 == link->loss.count && 0 == pc->stream.until) {
+        /* The last packet on its way counts as lost, and is not sent again: nothing else has the thread take a turn. */
+        dn_ipnuma_link_send(link, now);
+    }
     dn_ipnuma_pc_count(pc);
 }
 

@@ -43,7 +43,8 @@ static int is_over(const dn_peer_t *peer)
 
     dn_ipnuma_lock(pc->ipnuma);
     const int over = 0 == pc->link.loss.count;
-    dn_check(!over || NULL == pc->link.waits || pc->link.paced || 0 != pc->stream.until);
+    dn_check(!over || NULL == pc->link.waits || pc->link.paced || 0 != pc->link.refused_at
+             || 0 != pc->stream.until);
     dn_ipnuma_unlock(pc->ipnuma);
     return over;
 }
