@@ -529,9 +529,13 @@ dn_status_t dn_dsm_map_write(const dn_dsm_t *dsm, uint32_t *fetched);
  * @param[in] to, place  Page page[i] goes to the place[i]-th page at @p to; place is in rising order, too. */
 dn_status_t dn_dsm_page_pull(dn_dsm_t *dsm, uint8_t *to, const uint32_t *place, const uint32_t *page,
                              uint32_t count);
-/** Make pages accessible, and fetch those that are not here. @param[in] page  At most DN_DSM_FETCH, in rising order.
- * @param[in] write  DN_DSM_IS_READ and so on. */
-dn_status_t dn_dsm_page_have(dn_dsm_t *dsm, const uint32_t *page, uint32_t count, int write);
+/**
+ * Make pages accessible, and fetch those that are not here.
+ * @param[in] page    At most DN_DSM_FETCH, in rising order.
+ * @param[in] needed  So many, the first ones, are needed. Others are left out where they are at home, or not CLEAN.
+ * @param[in] write   DN_DSM_IS_READ and so on.
+ */
+dn_status_t dn_dsm_page_have(dn_dsm_t *dsm, const uint32_t *page, uint32_t count, uint32_t needed, int write);
 /** dn_dsm_access_fn_t of the front. */
 const char *dn_dsm_page_access(dn_dsm_range_t *range, uint64_t off, int kind);
 /** Make pages first .. first + count - 1 readable or writable, and fetch those that are not here. */

@@ -250,7 +250,7 @@ static dn_status_t dn_dsm_page_fetch(dn_dsm_t *dsm, uint32_t *page, uint32_t cou
     return status;
 }
 
-dn_status_t dn_dsm_page_have(dn_dsm_t *dsm, const uint32_t *page, uint32_t count, int write)
+dn_status_t dn_dsm_page_have(dn_dsm_t *dsm, const uint32_t *page, uint32_t count, uint32_t needed, int write)
 {
     dn_wait_t wait = {0};
 
@@ -262,6 +262,9 @@ dn_status_t dn_dsm_page_have(dn_dsm_t *dsm, const uint32_t *page, uint32_t count
 
         pthread_mutex_lock(&dsm->table);
         for (uint32_t i = 0; i < count; i++) {
+            if (i >= needed && (DN_DSM_CLEAN != dsm->page[page[i]].state || dn_dsm_is_home(dsm, page[i]))) {
+                continue;
+            }
             const int look = dn_dsm_page_look(dsm, page[i], write, &span);
             if (0 < look) {
                 ours[fetch++] = page[i];
@@ -294,7 +297,7 @@ dn_status_t dn_dsm_page_need(dn_dsm_t *dsm, uint32_t first, uint32_t count, bool
         for (uint32_t i = 0; i < some; i++) {
             page[i] = first + i;
         }
-        status = dn_dsm_page_have(dsm, page, some, write ? DN_DSM_IS_WRITE : DN_DSM_IS_READ);
+        status = dn_dsm_page_have(dsm, page, some, some, write ? DN_DSM_IS_WRITE : DN_DSM_IS_READ);
         first += some;
         count -= some;
     }
@@ -307,8 +310,7 @@ dn_status_t dn_dsm_page_need(dn_dsm_t *dsm, uint32_t first, uint32_t count, bool
  * number of these pages doubles from fault to fault. A fault of another page, or a page that was not written after all, ends this. So
  * writes that lie scattered cost nothing more.
  *
- * Another thread may change the state of a listed page before this thread makes it accessible. Then it may be fetched, or sent first, as
- * if this thread had written it.
+ * Another thread may change the state of a listed page before this thread makes it accessible. dn_dsm_page_have() leaves that page out.
  *
  * A page at home is not listed, since it has no twin that tells whether it was written. Nor is a page that other ranks of the host map:
  * it may equal its twin because another rank has sent what was written here.
@@ -347,19 +349,22 @@ const char *dn_dsm_page_access(dn_dsm_range_t *range, uint64_t off, int kind)
     dn_dsm_t *dsm = (dn_dsm_t *) (void *) ((uint8_t *) range - offsetof(dn_dsm_t, range));
     const uint32_t page = (uint32_t) (off / dsm->page_bytes);
     const void *at = range->at + off;
-    uint32_t needed[1 + DN_DSM_AHEAD];
+    uint32_t pages[1 + DN_DSM_AHEAD];
 
     /* A child has neither the connections of its parent, nor the threads that hold its locks. */
     if (getpid() != dsm->process) {
         return "was accessed after fork() in the child, which has no shared memory";
     }
-    if (page >= dn_dsm_used(dsm) || dsm->shares) {
+    if (page >= dn_dsm_used(dsm)) {
         return "is outside of what was allocated";
+    }
+    if (dsm->shares) {
+        return "is allocated, but the kernel has no memory for it";
     }
     const uint64_t began = dn_dsm_clock();
     dn_dsm_count(DN_DSM_IS_WRITE == kind ? &dsm->stat.write_faults : &dsm->stat.read_faults, 1);
     const dn_status_t status =
-        dn_dsm_page_have(dsm, needed, dn_dsm_page_guess(dsm, page, kind, needed), kind);
+        dn_dsm_page_have(dsm, pages, dn_dsm_page_guess(dsm, page, kind, pages), 1, kind);
     if (DN_OK != status) {
         const uint32_t lost = dn_dsm_gone(dsm);
         if (0 != lost) {
@@ -761,7 +766,7 @@ dn_status_t dn_dsm_page_drop(dn_dsm_t *dsm)
     const uint32_t count = DN_DSM_UPDATE == dsm->protocol ? dsm->stale.count : 0;
     for (uint32_t i = 0; DN_OK == status && i < count; i += DN_DSM_FETCH) {
         const uint32_t some = count - i < DN_DSM_FETCH ? count - i : DN_DSM_FETCH;
-        status = dn_dsm_page_have(dsm, dsm->stale.page + i, some, DN_DSM_IS_READ);
+        status = dn_dsm_page_have(dsm, dsm->stale.page + i, some, some, DN_DSM_IS_READ);
     }
     dsm->stale.count = 0;
     return status;

@@ -17,7 +17,7 @@
 #include "sanitizers.h"
 
 /** A child that hangs is ended after so long. */
-enum { SECONDS = 30 };
+enum { SECONDS = 120 };
 
 static const char *share, *detect;
 static volatile uint8_t *accessed;

@@ -740,7 +740,7 @@ static void *sweep_pages(void *arg)
     const sweep_t *sweep = arg;
 
     for (unsigned p = 0; p < SWEEP; p++) {
-        sweep->word[(p + 5 * sweep->g->rank) * sweep->page + 2 * sweep->g->rank + sweep->number] =
+        sweep->word[(p + 5 * sweep->g->rank) % SWEPT * sweep->page + 2 * sweep->g->rank + sweep->number] =
             sweep->value + p;
     }
     return NULL;
@@ -762,8 +762,8 @@ static void sweep_by_all(const ground_t *g, volatile uint64_t *word, size_t page
     barrier(g);
     for (unsigned r = 0; r < g->ranks; r++) {
         for (unsigned p = 0; p < SWEEP; p++) {
-            dn_check_equal(word[(p + 5 * r) * page + 2 * r], value + p);
-            dn_check_equal(word[(p + 5 * r) * page + 2 * r + 1], value + p);
+            dn_check_equal(word[(p + 5 * r) % SWEPT * page + 2 * r], value + p);
+            dn_check_equal(word[(p + 5 * r) % SWEPT * page + 2 * r + 1], value + p);
         }
     }
     barrier(g);
