@@ -135,7 +135,8 @@ static void dn_ipnuma_challenged(dn_ipnuma_t *ipnuma, const dn_ipnuma_challenge_
         return;
     }
     dn_ipnuma_applicant_t *applicant = dn_ipnuma_applicant_of(ipnuma, pc->where.nonce);
-    if (NULL != applicant && !dn_ipnuma_goes_first(ipnuma, pc->where.nonce)
+    if (DN_IPNUMA_WELCOME == challenge->terms.why && NULL != applicant
+        && !dn_ipnuma_goes_first(ipnuma, pc->where.nonce)
         && now - applicant->since < DN_IPNUMA_APPLY_LEAST_NS) {
         /* Both processes open at once, and the other process goes first. An older HELLO of the other process does not count: the other
          * process has abandoned it, or somebody has repeated it. But this CHALLENGE answers the present HELLO of this process. */
