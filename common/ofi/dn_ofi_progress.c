@@ -53,7 +53,6 @@ static int dn_ofi_dispatch(dn_ofi_t *ofi, dn_ofi_peer_t *peer, int max)
             break;
         }
         peer->rx.first = buffer->next;
-        peer->rx.later -= buffer->later;
         /* The message leaves the list first, so its handler may call progress, which runs the handler of the next message. Credit is given
          * when the outermost handler is done. */
         const uint64_t token = peer->rx.token;
@@ -62,6 +61,8 @@ static int dn_ofi_dispatch(dn_ofi_t *ofi, dn_ofi_peer_t *peer, int max)
         handler->fn(&peer->base.hot, head->tag, buffer->bytes + sizeof(*head), head->len, handler->arg);
         dn_ofi_lock(ofi);
         peer->rx.depth--;
+        /* Until now the watcher may not do anything that comes behind this message. */
+        peer->rx.later -= buffer->later;
         /* The peer's next stream may have begun meanwhile. It has its own count of lines, in which this message has no part. */
         buffer->lines = token == peer->rx.token ? buffer->lines : 0;
         peer->rx.taken += buffer->lines;

@@ -307,9 +307,9 @@ typedef struct dn_ofi_peer {
         dn_ofi_buffer_t *early;        /**< messages that have overtaken others, sorted by number */
         uint64_t early_lines;          /**< lines of `early`: the sender's credit covers them, too */
         dn_ofi_buffer_t *first, *last; /**< messages that wait for handlers */
-        uint32_t later;                /**< sum of dn_ofi_buffer_t::later of these */
-        uint32_t depth;                /**< its handlers that run now, one inside the other */
-        int queued;                    /**< the peer is in ofi->ready */
+        uint32_t later; /**< sum of dn_ofi_buffer_t::later of these, and of those whose handlers run */
+        uint32_t depth; /**< its handlers that run now, one inside the other */
+        int queued;     /**< the peer is in ofi->ready */
         dn_queue_item_t ready;
     } rx;
 
