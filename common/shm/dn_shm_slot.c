@@ -144,12 +144,10 @@ static dn_status_t dn_shm_attach_rx(dn_shm_t *shm, dn_shm_peer_t *peer, uint32_t
         dn_log_error("no memory to receive from PID %" PRIu32 "; it is tried again", peer->base.pid);
         return DN_ERR_NOMEM;
     }
+    *rx = (dn_shm_rx_t){.peer = peer, .slot = index, .state = DN_SHM_RX_READS};
     dn_ring_t *ring = (dn_ring_t *) (shm->map.rings + (size_t) index * shm->map.ring_stride);
     dn_line_rx_init(&rx->line, ring, shm->config.ring_lines, shm->config.first);
-    rx->peer = peer;
     rx->len_limit = dn_line_max(shm->config.ring_lines) + 1;
-    rx->slot = index;
-    rx->state = DN_SHM_RX_READS;
     if (NULL != peer->map.header) {
         dn_store_release_u32(&ring->attached, 1);
     }
