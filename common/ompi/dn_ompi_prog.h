@@ -16,8 +16,8 @@
 #include "opal/datatype/opal_convertor.h"
 
 /**
- * The program of a datatype. It is compiled from Open MPI's own description at first use, kept with the datatype in
- * the field that Open MPI leaves to a PML, and freed with the datatype.
+ * The program of a datatype. It is compiled from Open MPI's own description at first use, kept with the datatype, and freed with it. It is
+ * kept in the field that Open MPI leaves to a PML, or in a list where the PML is one that uses this field.
  *
  * @param[in] type  Committed. Not to be freed while the program is used.
  *
