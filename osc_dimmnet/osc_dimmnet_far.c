@@ -9,6 +9,8 @@
 
 #include "osc_dimmnet.h"
 
+#include "ompi/datatype/ompi_datatype_internal.h"
+
 /** @name Requests */
 /** @{ */
 
@@ -266,6 +268,16 @@ int ompi_osc_dimmnet_far_move(osc_module_t *module, int target, const osc_side_t
     return far_transfer(module, target, origin, there, &place, write, request);
 }
 
+/** The number by which all processes know a predefined datatype. Datatypes such as those of MPI_Type_create_f90_real() are copies of named
+ * ones, and each process numbers them by itself. The named datatype, which has no arguments, stands for the copy. */
+static int32_t number_of(const ompi_datatype_t *basic)
+{
+    const int32_t id = basic->id;
+    const int copy = NULL != basic->args && 0 <= id && OMPI_DATATYPE_MPI_MAX_PREDEFINED > id;
+
+    return (copy ? ompi_datatype_basicDatatypes[id] : basic)->d_f_to_c_index;
+}
+
 int ompi_osc_dimmnet_far_accumulate(osc_module_t *module, int target, const osc_side_t *origin,
                                     const osc_side_t *result, const void *compare, const osc_side_t *there,
                                     dn_acc_op_t op, ompi_request_t **request)
@@ -273,7 +285,7 @@ int ompi_osc_dimmnet_far_accumulate(osc_module_t *module, int target, const osc_
     ompi_datatype_t *basic = osc_basic(there->type);
     dn_rma_side_t from, to;
     const dn_rma_acc_t acc = {.op = op,
-                              .type = (NULL == basic ? (ompi_datatype_t *) MPI_BYTE : basic)->d_f_to_c_index,
+                              .type = number_of(NULL == basic ? (ompi_datatype_t *) MPI_BYTE : basic),
                               .size = NULL == basic ? 1 : (uint32_t) basic->super.size,
                               .origin = &from,
                               .there = &to,

@@ -489,6 +489,45 @@ static void other_communicators(void)
     MPI_Comm_free(&part);
 }
 
+/** Make a type of MPI_Type_create_f90_real(), and give it a number. @return false: this MPI has no Fortran. */
+static bool make_real(int digits, MPI_Datatype *type)
+{
+    MPI_Errhandler before;
+
+    MPI_Comm_get_errhandler(MPI_COMM_WORLD, &before);
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    const bool made = MPI_SUCCESS == MPI_Type_create_f90_real(digits, MPI_UNDEFINED, type);
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, before);
+    MPI_Errhandler_free(&before);
+    if (made) {
+        (void) MPI_Type_c2f(*type);
+    }
+    return made;
+}
+
+/** Types that are copies of named ones: each process numbers them by itself, in the order of their use, or not at all. */
+static void copies_of_named_types(void)
+{
+    const int target = (rank + 1) % ranks;
+    const double third = 1.0 / 3;
+    double mine = 0.25;
+    MPI_Datatype wide = MPI_DOUBLE, narrow = MPI_FLOAT;
+    MPI_Win of_all;
+
+    const bool made = 0 == rank % 2 ? make_real(15, &wide) && make_real(6, &narrow)
+                                    : make_real(6, &narrow) && make_real(15, &wide);
+    MPI_Win_create(&mine, sizeof(mine), 1, MPI_INFO_NULL, MPI_COMM_WORLD, &of_all);
+    MPI_Win_lock(MPI_LOCK_EXCLUSIVE, target, 0, of_all);
+    MPI_Accumulate(&third, 1, made ? wide : MPI_DOUBLE, target, 0, 1, made ? wide : MPI_DOUBLE, MPI_SUM,
+                   of_all);
+    MPI_Win_unlock(target, of_all);
+    MPI_Barrier(MPI_COMM_WORLD);
+    MPI_Win_lock(MPI_LOCK_EXCLUSIVE, rank, 0, of_all);
+    verify_that(0.25 + third == mine, "an accumulate took its elements for others");
+    MPI_Win_unlock(rank, of_all);
+    MPI_Win_free(&of_all);
+}
+
 int main(int argc, char **argv)
 {
     const verify_option_t options[] = {{'k', "KINDS", &kinds, 1}, {'r', "REFUSED", &refused, 0}, {0}};
@@ -521,6 +560,7 @@ int main(int argc, char **argv)
         shared_is_refused();
     }
     other_communicators();
+    copies_of_named_types();
     if (0 == rank) {
         printf("osc_edges: %d ranks, all as the standard says\n", ranks);
     }
