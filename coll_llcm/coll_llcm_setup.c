@@ -26,13 +26,15 @@ typedef struct answer {
 
 bool coll_llcm_all_agree(coll_llcm_module_t *module, struct ompi_communicator_t *comm, bool good)
 {
-    int mine = good;
-    int all = 0;
+    /* The least of a number and of its negative are those of one number where all processes have the same. */
+    const int radix = (int) dn_ompi_params.coll.radix, depth = (int) dn_ompi_params.coll.depth;
+    int mine[] = {good, radix, -radix, depth, -depth};
+    int all[5] = {0};
 
     return OMPI_SUCCESS
-               == module->saved.coll_allreduce(&mine, &all, 1, &ompi_mpi_int.dt, &ompi_mpi_op_min.op, comm,
+               == module->saved.coll_allreduce(mine, all, 5, &ompi_mpi_int.dt, &ompi_mpi_op_min.op, comm,
                                                module->saved.coll_allreduce_module)
-           && 0 != all;
+           && 0 != all[0] && 0 == all[1] + all[2] && 0 == all[3] + all[4];
 }
 
 static int setup_gather(coll_llcm_module_t *module, struct ompi_communicator_t *comm, const void *own,
