@@ -15,68 +15,42 @@
 /** Instead of a program: the datatype has none, and is not compiled again. */
 #define NO_PROGRAM UINT64_C(1)
 
-/** What is kept with a datatype, where the PML that is used keeps something of its own in ompi_datatype_t::pml_data, as pml/ucx does. */
-typedef struct kept {
-    struct kept *next;
-    const ompi_datatype_t *type;
-    uint64_t word; /**< a program, or NO_PROGRAM */
-} kept_t;
-
-/** Where programs are kept. */
-enum place { NOT_KNOWN, WITH_TYPE, IN_LIST };
-
 static opal_mutex_t lock = OPAL_MUTEX_STATIC_INIT;
-static uint32_t place;
-static kept_t *list;
 
-/** The attribute by which a program is freed with its datatype. */
+/** The attribute by which a datatype has its program, and by which the program is freed with the datatype. */
 static int keyval = MPI_KEYVAL_INVALID;
 
-/** Where programs are kept: no datatype is used before the PML is chosen. Relaxed suffices: all threads find the same. */
-static enum place find_place(void)
+/** Does ompi_datatype_t::pml_data have the program, too? 0: not known yet. */
+static uint32_t uses_field;
+enum { FIELD_YES = 1, FIELD_NO };
+
+/** Does the field have programs? It has not where the PML that is used keeps something of its own there, as pml/ucx does. No datatype is
+ * used before the PML is chosen. Relaxed suffices: all threads find the same. */
+static bool has_field(void)
 {
     static const char *const leave_it[] = {"dimmnet", "ob1", "cm"};
-    enum place found = (enum place) dn_load_relaxed_u32(&place);
+    uint32_t found = dn_load_relaxed_u32(&uses_field);
 
-    if (OPAL_LIKELY(NOT_KNOWN != found)) {
-        return found;
+    if (OPAL_UNLIKELY(0 == found)) {
+        const char *pml = mca_pml_base_selected_component.pmlm_version.mca_component_name;
+        found = FIELD_NO;
+        for (size_t i = 0; i < sizeof(leave_it) / sizeof(leave_it[0]); i++) {
+            found = 0 == strcmp(pml, leave_it[i]) ? FIELD_YES : found;
+        }
+        dn_store_relaxed_u32(&uses_field, found);
     }
-    const char *pml = mca_pml_base_selected_component.pmlm_version.mca_component_name;
-    found = IN_LIST;
-    for (size_t i = 0; i < sizeof(leave_it) / sizeof(leave_it[0]); i++) {
-        found = 0 == strcmp(pml, leave_it[i]) ? WITH_TYPE : found;
-    }
-    dn_store_relaxed_u32(&place, found);
-    return found;
-}
-
-/** The place in the list that names a datatype's entry, or the end of the list. The lock is held. */
-static kept_t **list_find(const ompi_datatype_t *type)
-{
-    kept_t **at = &list;
-
-    while (NULL != *at && type != (*at)->type) {
-        at = &(*at)->next;
-    }
-    return at;
+    return FIELD_YES == found;
 }
 
 /** MPI_Type_delete_attr_function. */
 static int free_with_type(MPI_Datatype type, int key, void *value, void *extra)
 {
-    if (WITH_TYPE == find_place()) {
+    if (has_field()) {
         type->pml_data = NO_PROGRAM;
+    }
+    if (NO_PROGRAM != (uintptr_t) value) {
         dn_prog_free(value);
-        return MPI_SUCCESS;
     }
-    OPAL_THREAD_LOCK(&lock);
-    kept_t **at = list_find(type), *kept = *at;
-    *at = NULL == kept ? NULL : kept->next;
-    OPAL_THREAD_UNLOCK(&lock);
-    if (NULL != kept && NO_PROGRAM != kept->word) {
-        dn_prog_free((dn_prog_t *) (uintptr_t) kept->word);
-    }
-    free(kept);
     return MPI_SUCCESS;
 }
 
@@ -138,54 +112,50 @@ static dn_prog_t *prog_compile(const opal_datatype_t *type)
     return prog;
 }
 
-/** Have what is kept freed with the datatype. Predefined datatypes are never freed. @return false: nothing is kept. */
-static bool prog_keep(ompi_datatype_t *type, void *prog)
+/** What a datatype has: a program, NO_PROGRAM, or 0: it was not compiled yet. The lock is held. */
+static uint64_t word_of(ompi_datatype_t *type)
 {
-    if (ompi_datatype_is_predefined(type)) {
+    void *value = NULL;
+    int has = 0;
+
+    if (has_field()) {
+        return type->pml_data;
+    }
+    if (MPI_KEYVAL_INVALID != keyval && MPI_SUCCESS == PMPI_Type_get_attr(type, keyval, &value, &has)
+        && has) {
+        return (uintptr_t) value;
+    }
+    return 0;
+}
+
+/** Have a datatype keep what it has got. @return false: it does not. */
+static bool word_keep(ompi_datatype_t *type, uint64_t word)
+{
+    /* Predefined datatypes are never freed. */
+    if (has_field() && (NO_PROGRAM == word || ompi_datatype_is_predefined(type))) {
         return true;
     }
     if (MPI_KEYVAL_INVALID == keyval
         && MPI_SUCCESS != PMPI_Type_create_keyval(MPI_TYPE_NULL_COPY_FN, free_with_type, &keyval, NULL)) {
         return false;
     }
-    return MPI_SUCCESS == PMPI_Type_set_attr(type, keyval, prog);
+    return MPI_SUCCESS == PMPI_Type_set_attr(type, keyval, (void *) (uintptr_t) word);
 }
 
 static uint64_t __attribute__((noinline)) compile_once(ompi_datatype_t *type)
 {
     OPAL_THREAD_LOCK(&lock);
-    uint64_t word = type->pml_data;
+    uint64_t word = word_of(type);
     if (0 == word) {
         dn_prog_t *prog = prog_compile(&type->super);
 
         word = NULL == prog ? NO_PROGRAM : (uintptr_t) prog;
-        if (NULL != prog && !prog_keep(type, prog)) {
+        if (!word_keep(type, word)) {
             dn_prog_free(prog);
             word = NO_PROGRAM;
         }
-        dn_store_release(&type->pml_data, word);
-    }
-    OPAL_THREAD_UNLOCK(&lock);
-    return word;
-}
-
-/** The program of a datatype by the list, or NO_PROGRAM. */
-static uint64_t __attribute__((noinline)) look_up(ompi_datatype_t *type)
-{
-    OPAL_THREAD_LOCK(&lock);
-    kept_t **at = list_find(type);
-    uint64_t word = NULL == *at ? 0 : (*at)->word;
-    if (0 == word) {
-        kept_t *kept = malloc(sizeof(*kept));
-        dn_prog_t *prog = NULL == kept ? NULL : prog_compile(&type->super);
-        word = NULL == prog ? NO_PROGRAM : (uintptr_t) prog;
-        if (NULL != kept && prog_keep(type, kept)) {
-            *kept = (kept_t){.type = type, .word = word};
-            *at = kept;
-        } else {
-            dn_prog_free(prog);
-            free(kept);
-            word = NO_PROGRAM;
+        if (has_field()) {
+            dn_store_release(&type->pml_data, word);
         }
     }
     OPAL_THREAD_UNLOCK(&lock);
@@ -194,11 +164,7 @@ static uint64_t __attribute__((noinline)) look_up(ompi_datatype_t *type)
 
 const dn_prog_t *dn_ompi_prog(ompi_datatype_t *type)
 {
-    if (OPAL_UNLIKELY(WITH_TYPE != find_place())) {
-        const uint64_t found = look_up(type);
-        return NO_PROGRAM == found ? NULL : (const dn_prog_t *) (uintptr_t) found;
-    }
-    uint64_t word = dn_load_acquire(&type->pml_data);
+    uint64_t word = OPAL_LIKELY(has_field()) ? dn_load_acquire(&type->pml_data) : 0;
 
     if (OPAL_UNLIKELY(0 == word)) {
         word = compile_once(type);

@@ -17,7 +17,7 @@
 
 /**
  * The program of a datatype. It is compiled from Open MPI's own description at first use, kept with the datatype, and freed with it. It is
- * kept in the field that Open MPI leaves to a PML, or in a list where the PML is one that uses this field.
+ * an attribute of the datatype, and also in the field that Open MPI leaves to a PML, where the PML leaves this field alone.
  *
  * @param[in] type  Committed. Not to be freed while the program is used.
  *
