@@ -183,8 +183,9 @@ typedef struct dn_ipnuma_pc {
     struct dn_ipnuma_pc *bucket; /**< the next in the same bucket of tokens */
 } dn_ipnuma_pc_t;
 
-/** The program sends a stream when it has sent so many packets that were not full, and nothing but acknowledgements has come meanwhile. A
- * program that waits for what the other process stores in return sends no stream. */
+/** So many packets, or TLPs, are few. The program sends a stream when it has sent so many packets that were not full, and nothing but
+ * acknowledgements has come meanwhile. A program that waits for what the other process stores in return sends no stream. While so many packets
+ * are on their way, TLPs gather in any case (dimmnet_perf, aotf_rate). */
 #define DN_IPNUMA_FEW 4u
 /** TLPs of a stream follow each other within this time, in the mean. Where program and thread share a core, this is about the time that one
  * takes to send a packet for each TLP, and the other to take its acknowledgement and to look on (dimmnet_perf, aotf_rate). */

@@ -68,8 +68,9 @@ dn_status_t dn_ipnuma_no_room(dn_ipnuma_peer_t *peer)
 }
 
 /** Do TLPs gather until they fill a datagram? A turn of the program sends them in any case, and a turn of the thread when no stream goes on:
- * dn_ipnuma_goes_on(). While the service thread naps, the program itself takes turns. While the thread listens, an acknowledgement or its clock has the thread take a turn; that takes longer than to send a few
- * packets, and less than to send each TLP of a stream alone. Without a thread, there may be no turn for long, so TLPs do not gather. */
+ * dn_ipnuma_goes_on(). While the service thread naps, the program itself takes turns. While the thread listens, an acknowledgement or its
+ * clock has the thread take a turn; that takes longer than to send a few packets, and less than to send each TLP of a stream alone. Without
+ * a thread, there may be no turn for long, so TLPs do not gather. */
 static int dn_ipnuma_gathers(const dn_ipnuma_pc_t *pc)
 {
     switch (pc->ipnuma->service.state) {
@@ -82,41 +83,45 @@ static int dn_ipnuma_gathers(const dn_ipnuma_pc_t *pc)
     }
 }
 
-/** Note that the program has appended a TLP, or a row of them. */
-static void dn_ipnuma_note_stream(dn_ipnuma_pc_t *pc)
+/** Note that the program has appended a TLP, or a row of them. @return the time, if it was asked for; or 0. */
+static uint64_t dn_ipnuma_note_stream(dn_ipnuma_pc_t *pc)
 {
     const dn_ipnuma_link_t *link = &pc->link;
     const uint64_t at = NULL == link->waits ? link->end : link->last->offset;
 
-    if (at != pc->stream.at) {
-        const uint64_t now = dn_clock_ns();
-        const int slow = now - pc->stream.since > DN_IPNUMA_STREAM_NS * pc->stream.gathered;
-        pc->stream.hasty = slow ? 0 : pc->stream.hasty;
-        pc->stream.at = at;
-        pc->stream.since = now;
-        pc->stream.gathered = 0;
+    if (at == pc->stream.at) {
+        pc->stream.gathered++;
+        return 0;
     }
-    pc->stream.gathered++;
+    const uint64_t now = dn_clock_ns();
+    const int slow = now - pc->stream.since > DN_IPNUMA_STREAM_NS * pc->stream.gathered;
+    pc->stream.hasty = slow ? 0 : pc->stream.hasty;
+    pc->stream.at = at;
+    pc->stream.since = now;
+    pc->stream.gathered = 1;
+    return now;
 }
 
 void dn_ipnuma_go(dn_ipnuma_pc_t *pc)
 {
-    dn_ipnuma_t *ipnuma = pc->ipnuma;
     dn_ipnuma_link_t *link = &pc->link;
 
     if (DN_IPNUMA_OPEN != pc->state) {
         return;
     }
-    dn_ipnuma_note_stream(pc);
-    if (!dn_ipnuma_gathers(pc)) {
-        dn_ipnuma_link_send(link, dn_clock_ns());
-        pc->stream.hasty += DN_IPNUMA_FEW > pc->stream.hasty;
-    } else if (link->waits == link->last) {
+    const uint64_t noted = dn_ipnuma_note_stream(pc);
+    const int gathers = dn_ipnuma_gathers(pc);
+    if (gathers && link->waits == link->last) {
         return;
-    } else {
-        dn_ipnuma_link_send_full(link, dn_clock_ns());
     }
-    dn_ipnuma_service_call(ipnuma);
+    const uint64_t now = 0 != noted ? noted : dn_clock_ns();
+    if (gathers) {
+        dn_ipnuma_link_send_full(link, now);
+    } else {
+        dn_ipnuma_link_send(link, now);
+        pc->stream.hasty += DN_IPNUMA_FEW > pc->stream.hasty;
+    }
+    dn_ipnuma_service_call(pc->ipnuma);
 }
 
 /* BOTF */

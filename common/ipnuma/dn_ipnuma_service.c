@@ -53,9 +53,9 @@ static void dn_ipnuma_service_turn(dn_ipnuma_t *ipnuma, enum dn_ipnuma_service_s
 /* Turns */
 
 /**
- * Does a stream gather on in this turn? In a turn of the program nothing does. While packets are on their way, an acknowledgement
- * or a loss timer has the thread take a turn. Where all are acknowledged, so soon that the program has added nothing yet, the thread sets itself a time.
- * Without that, a program that shares its core with the thread would send each TLP alone: the acknowledgement comes before the next TLP.
+ * Does a stream gather on in this turn? In a turn of the program nothing does. While packets are on their way, an acknowledgement or a
+ * loss timer has the thread take a turn. Where all are acknowledged, so soon that the program has added nothing yet, the thread sets itself
+ * a time. Without that, a program that shares its core with the thread would send each TLP alone: the acknowledgement comes before the next TLP.
  */
 static int dn_ipnuma_goes_on(dn_ipnuma_pc_t *pc, uint64_t now)
 {
@@ -291,8 +291,8 @@ static uint64_t dn_ipnuma_timer(const dn_ipnuma_t *ipnuma)
     for (const dn_ipnuma_pc_t *pc = ipnuma->pcs; NULL != pc; pc = pc->next) {
         const uint64_t link = DN_IPNUMA_OPEN == pc->state ? dn_ipnuma_link_timer(&pc->link) : UINT64_MAX;
         const uint64_t greet = 0 != pc->greet.at && DN_IPNUMA_DEAD != pc->state ? pc->greet.at : UINT64_MAX;
-        const int goes_on = DN_IPNUMA_OPEN == pc->state && 0 != pc->stream.until;
-        const uint64_t stream = goes_on ? pc->stream.until : UINT64_MAX;
+        const uint64_t stream =
+            DN_IPNUMA_OPEN == pc->state && 0 != pc->stream.until ? pc->stream.until : UINT64_MAX;
         at = link < at ? link : at;
         at = stream < at ? stream : at;
         at = greet < at ? greet : at;
