@@ -189,8 +189,8 @@ coll_llcm_module_t *coll_llcm_module_beside(const coll_llcm_module_t *module);
 /** @{ */
 /** Set up the tree of a communicator. Collective. @return whether there is a tree now: the same in all processes. */
 bool coll_llcm_set_up(coll_llcm_module_t *module, struct ompi_communicator_t *comm);
-/** Do all processes say yes, and have the same radix and depth? Collective, by the replaced function. Either all processes do the next collective of a set-up, or none does:
- * a process that has no memory for it says no here. */
+/** Do all processes say yes, and have the same radix and depth? Collective, by the replaced function. Either all processes do the next
+ * collective of a set-up, or none does: a process that has no memory for it says no here. */
 bool coll_llcm_all_agree(coll_llcm_module_t *module, struct ompi_communicator_t *comm, bool good);
 /** Is half of the LLCM for trees free in this process? Another process may find otherwise. If not, persistent requests get no trees, so
  * that later communicators can have some. */
