@@ -70,14 +70,10 @@ static void test(dn_world_t *world)
     const size_t page = (size_t) sysconf(_SC_PAGESIZE);
     const int next = (world->rank + 1) % world->size;
     const bool all = children_lose_memory(world);
-    dn_dsm_config_t config;
+    dn_dsm_config_t config = folder_config(world->rank, world->size);
     dn_dsm_t *dsm;
     void *at;
 
-    dn_dsm_config_init(&config);
-    config.rank = (uint32_t) world->rank;
-    config.ranks = (uint32_t) world->size;
-    config.folder = folder;
     config.devices = world->variant->device;
     config.share = share;
     config.detect = detect;

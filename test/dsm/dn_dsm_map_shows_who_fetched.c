@@ -25,14 +25,10 @@ static void process(dn_world_t *world)
 {
     const size_t page = (size_t) sysconf(_SC_PAGESIZE) / 8;
     const bool fails = map != wanted && 0 == world->rank;
-    dn_dsm_config_t config;
+    dn_dsm_config_t config = folder_config(world->rank, world->size);
     dn_dsm_t *dsm;
     void *at;
 
-    dn_dsm_config_init(&config);
-    config.rank = (uint32_t) world->rank;
-    config.ranks = (uint32_t) world->size;
-    config.folder = folder;
     config.share = "never";
     config.map = wanted;
     dn_check_equal(dn_dsm_open(&config, &dsm), DN_OK);

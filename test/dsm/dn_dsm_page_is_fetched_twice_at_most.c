@@ -114,14 +114,10 @@ static void touch(void *at)
 
 static void test(dn_world_t *world)
 {
-    dn_dsm_config_t config;
+    dn_dsm_config_t config = folder_config(world->rank, world->size);
     void *at;
 
     here = world;
-    dn_dsm_config_init(&config);
-    config.rank = (uint32_t) world->rank;
-    config.ranks = (uint32_t) world->size;
-    config.folder = folder;
     config.share = "never";
     dn_check_equal(dn_dsm_open(&config, &dsm), DN_OK);
     dn_check_equal(dn_dsm_alloc(dsm, sizeof(uint64_t), DN_DSM_HOME_RANK, 0, &at), DN_OK);

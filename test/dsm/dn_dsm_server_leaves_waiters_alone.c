@@ -73,14 +73,10 @@ static void *watch(void *arg)
 
 static void test(dn_world_t *world)
 {
-    dn_dsm_config_t config;
+    dn_dsm_config_t config = folder_config(world->rank, world->size);
     dn_dsm_t *dsm;
 
     is_program = true;
-    dn_dsm_config_init(&config);
-    config.rank = (uint32_t) world->rank;
-    config.ranks = (uint32_t) world->size;
-    config.folder = folder;
     config.share = "never";
     /* With faults, there is a server. */
     config.settings = "fault=all:slow/3,seed=1";

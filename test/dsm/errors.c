@@ -28,12 +28,8 @@
 
 static dn_dsm_config_t configured(const dn_world_t *world)
 {
-    dn_dsm_config_t config;
+    dn_dsm_config_t config = folder_config(world->rank, world->size);
 
-    dn_dsm_config_init(&config);
-    config.rank = (uint32_t) world->rank;
-    config.ranks = (uint32_t) world->size;
-    config.folder = folder;
     config.devices = world->variant->device;
     config.settings = world->variant->settings;
     config.share = "never";

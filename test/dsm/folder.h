@@ -3,7 +3,7 @@
  * Copyright (c) 2026 The dimmnet authors
  */
 /** @file folder.h
- * The folder where the processes of a run meet. */
+ * The folder where the processes of a run meet, and the configuration that names it. */
 #ifndef DN_DSM_TEST_FOLDER_H
 #define DN_DSM_TEST_FOLDER_H
 
@@ -11,6 +11,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
+
+#include "dn_dsm.h"
 
 static char folder[64];
 
@@ -23,6 +25,18 @@ static inline int folder_make(void)
         return 1;
     }
     return 0;
+}
+
+/** The configuration of one of so many processes that meet in it. */
+static inline dn_dsm_config_t folder_config(int rank, int ranks)
+{
+    dn_dsm_config_t config;
+
+    dn_dsm_config_init(&config);
+    config.rank = (uint32_t) rank;
+    config.ranks = (uint32_t) ranks;
+    config.folder = folder;
+    return config;
 }
 
 /** Remove what is in it. */

@@ -944,15 +944,11 @@ static const struct {
 /** A process of a run. */
 static void process(dn_world_t *world)
 {
-    dn_dsm_config_t config;
+    dn_dsm_config_t config = folder_config(world->rank, world->size);
     ground_t g = {.world = world, .rank = (unsigned) world->rank, .ranks = (unsigned) world->size};
     void *at;
 
     dn_check('\0' == wire[0] || bad_wire_begin(wire, g.rank));
-    dn_dsm_config_init(&config);
-    config.rank = g.rank;
-    config.ranks = g.ranks;
-    config.folder = folder;
     config.devices = device;
     config.settings = settings;
     config.protocol = protocol;
