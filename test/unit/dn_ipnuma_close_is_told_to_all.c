@@ -161,15 +161,22 @@ static void who_opens_late_is_told_of_the_end(void **state)
     close_both();
 }
 
-/** The connections open, and are told of the end once: dn_close() has not to wait for an answer to a second CLOSE. */
-static void the_end_is_told_once(void **state)
+/** Open a connection of both ports. @return that of port 1, whose lock is held. */
+static dn_ipnuma_pc_t *open_and_lock(void)
 {
-    (void) state;
     open_both();
     (void) dn_unit_connect(port[0], port[1]);
     await_open();
     dn_ipnuma_lock(device_of(1));
-    dn_ipnuma_pc_t *pc = pc_of(1);
+    return pc_of(1);
+}
+
+/** The connections open, and are told of the end once: dn_close() has not to wait for an answer to a second CLOSE. */
+static void the_end_is_told_once(void **state)
+{
+    dn_ipnuma_pc_t *pc = open_and_lock();
+
+    (void) state;
     dn_ipnuma_leave(pc, DN_TLP_CLOSE);
     const uint64_t end = pc->link.end;
     dn_ipnuma_leave(pc, DN_TLP_CLOSE);
@@ -191,12 +198,9 @@ static uint32_t senders_of(int i)
 /** A port closes and has no memory to say so: the connection ends, and the other port learns that. */
 static void an_end_without_memory_is_told(void **state)
 {
+    dn_ipnuma_pc_t *pc = open_and_lock();
+
     (void) state;
-    open_both();
-    (void) dn_unit_connect(port[0], port[1]);
-    await_open();
-    dn_ipnuma_lock(device_of(1));
-    dn_ipnuma_pc_t *pc = pc_of(1);
     no_memory = true;
     dn_ipnuma_leave(pc, DN_TLP_CLOSE);
     no_memory = false;
