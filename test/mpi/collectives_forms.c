@@ -19,6 +19,7 @@
 #include "dn_config.h"
 
 #include "collectives_forms.h"
+#include "complete.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -67,43 +68,18 @@ static void set_add(set_t *set, const space_t *space, kind_t kind, form_t form, 
     set->count++;
 }
 
-/** Complete all that are under way, in one of the ways that MPI has, and check each. Another rank may have another order. */
+/** complete_fn_t */
+static void check_one(void *arg, int index)
+{
+    set_t *set = arg;
+
+    check(&set->operation[index]);
+}
+
+/** Complete all that are under way, and check each. */
 static void set_complete(set_t *set, verify_rng_t *here)
 {
-    int order[MOST_OPERATIONS];
-    int index, flag, done;
-
-    verify_shuffle(here, order, set->count);
-    switch (verify_below(here, 4)) {
-    case 0:
-        MPI_Waitall(set->count, set->request, MPI_STATUSES_IGNORE);
-        for (int i = 0; i < set->count; i++) {
-            check(&set->operation[i]);
-        }
-        break;
-    case 1:
-        for (int i = 0; i < set->count; i++) {
-            do {
-                MPI_Test(&set->request[order[i]], &flag, MPI_STATUS_IGNORE);
-            } while (!flag);
-            check(&set->operation[order[i]]);
-        }
-        break;
-    case 2:
-        for (MPI_Waitsome(set->count, set->request, &done, order, MPI_STATUSES_IGNORE); MPI_UNDEFINED != done;
-             MPI_Waitsome(set->count, set->request, &done, order, MPI_STATUSES_IGNORE)) {
-            for (int i = 0; i < done; i++) {
-                check(&set->operation[order[i]]);
-            }
-        }
-        break;
-    default:
-        for (MPI_Waitany(set->count, set->request, &index, MPI_STATUS_IGNORE); MPI_UNDEFINED != index;
-             MPI_Waitany(set->count, set->request, &index, MPI_STATUS_IGNORE)) {
-            check(&set->operation[index]);
-        }
-        break;
-    }
+    complete_all(set->request, set->count, here, check_one, set);
 }
 
 static void set_free(set_t *set)

@@ -8,6 +8,7 @@
 #include "dn_config.h"
 
 #include "collectives.h"
+#include "complete.h"
 #include "counter.h"
 #include "persistent.h"
 
@@ -27,7 +28,6 @@ typedef struct operation {
     int apart;   /**< words from one to the next of a result */
     uint64_t id; /**< of its operands */
     int count;   /**< 0: a barrier */
-    bool checked;
     uint64_t *in;
     uint64_t *out;
 } operation_t;
@@ -134,40 +134,21 @@ static void check(operation_t *operation)
         free(operation->in);
         verify_guard_free(operation->out, bytes_of_result(operation), 8, "a nonblocking collective");
     }
-    operation->checked = true;
     collectives_count();
 }
 
-/** Complete all, in one of the ways that MPI has; which one may differ between the ranks. */
+/** complete_fn_t */
+static void check_one(void *arg, int index)
+{
+    set_t *set = arg;
+
+    check(&set->operation[index]);
+}
+
+/** Complete all, and check each. */
 static void complete(set_t *set, verify_rng_t *rng)
 {
-    int order[MOST_OPERATIONS];
-    int index, flag;
-
-    verify_shuffle(rng, order, set->count);
-    switch (verify_below(rng, 3)) {
-    case 0:
-        MPI_Waitall(set->count, set->request, MPI_STATUSES_IGNORE);
-        break;
-    case 1:
-        for (int i = 0; i < set->count; i++) {
-            do {
-                MPI_Test(&set->request[order[i]], &flag, MPI_STATUS_IGNORE);
-            } while (!flag);
-        }
-        break;
-    default:
-        for (MPI_Waitany(set->count, set->request, &index, MPI_STATUS_IGNORE); MPI_UNDEFINED != index;
-             MPI_Waitany(set->count, set->request, &index, MPI_STATUS_IGNORE)) {
-            check(&set->operation[index]);
-        }
-        break;
-    }
-    for (int i = 0; i < set->count; i++) {
-        if (!set->operation[i].checked) {
-            check(&set->operation[i]);
-        }
-    }
+    complete_all(set->request, set->count, rng, check_one, set);
 }
 
 /** A blocking collective, or none. */
