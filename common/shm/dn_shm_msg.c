@@ -430,6 +430,27 @@ void dn_shm_take(dn_peer_t *hot, const dn_message_t *message)
     dn_shm_give_credit(rx);
 }
 
+/** Do what is due beside the rings: meet senders, tell of lost peers, end shared transfers. @return transfers that have ended. */
+static inline int dn_shm_mind(dn_shm_t *shm)
+{
+    dn_iface_t *iface = &shm->iface;
+    int n = 0;
+
+    if (__builtin_expect(shm->seen != dn_load_acquire_u32(&shm->map.header->arrivals), 0)) {
+        dn_shm_look(shm, 0);
+    }
+    if (__builtin_expect(0 != dn_load_acquire_u32(&iface->doubts), 0)) {
+        dn_port_bury(iface);
+    }
+    if (__builtin_expect(0 != shm->nshares, 0)) {
+        n = dn_shm_help_progress(shm);
+    }
+    if (__builtin_expect(0 == --shm->patience, 0)) {
+        dn_shm_chores(shm);
+    }
+    return n;
+}
+
 int dn_shm_progress(dn_iface_t *iface)
 {
     dn_shm_t *shm = (dn_shm_t *) iface;
@@ -442,19 +463,7 @@ int dn_shm_progress(dn_iface_t *iface)
     } else {
         n = dn_shm_poll_many(shm);
     }
-    if (__builtin_expect(shm->seen != dn_load_acquire_u32(&shm->map.header->arrivals), 0)) {
-        dn_shm_look(shm, 0);
-    }
-    if (__builtin_expect(0 != dn_load_acquire_u32(&iface->doubts), 0)) {
-        dn_port_bury(iface);
-    }
-    if (__builtin_expect(0 != shm->nshares, 0)) {
-        n += dn_shm_help_progress(shm);
-    }
-    if (__builtin_expect(0 == --shm->patience, 0)) {
-        dn_shm_chores(shm);
-    }
-    return n;
+    return n + dn_shm_mind(shm);
 }
 
 int dn_shm_poll_all(dn_iface_t *iface)
@@ -472,6 +481,16 @@ int dn_shm_poll_all(dn_iface_t *iface)
     return n;
 }
 
+/** The case of dn_shm_recv() where chores are due: the caller may poll by dn_recv() alone, for ever. */
+static __attribute__((noinline)) int dn_shm_recv_and_mind(dn_shm_t *shm, dn_shm_rx_t *rx, int max)
+{
+    /* Due after the ring is read, unless a handler has done them. */
+    shm->patience = 1;
+    const int n = dn_shm_poll_ring(shm, rx, max);
+    (void) dn_shm_mind(shm);
+    return n;
+}
+
 int dn_shm_recv(dn_peer_base_t *base, int max)
 {
     dn_shm_t *shm = (dn_shm_t *) base->iface;
@@ -480,6 +499,9 @@ int dn_shm_recv(dn_peer_base_t *base, int max)
     if (NULL == rx) {
         /* Not attached yet, or it closed: the general poll looks at arrivals. */
         return dn_shm_progress(&shm->iface);
+    }
+    if (__builtin_expect(0 == --shm->patience, 0)) {
+        return dn_shm_recv_and_mind(shm, rx, max);
     }
     return dn_shm_poll_ring(shm, rx, max);
 }

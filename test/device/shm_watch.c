@@ -161,8 +161,17 @@ static void count_news(dn_peer_t *peer, void *arg)
     told++;
 }
 
-/** The victim dies while the others poll, or sleep between polls as who shares its core does. */
-static void learn_of_death(dn_world_t *world, int connected)
+/** This process reads what a peer sends from now on. */
+static void await_ring(dn_world_t *world, int rank)
+{
+    while (NULL == ((const dn_shm_peer_t *) world->peer[rank])->rx) {
+        dn_world_progress(world);
+    }
+}
+
+/** The victim dies while the others poll, or sleep between polls as who shares its core does.
+ * @param[in] alone  Not 0: they poll for messages of the victim alone. */
+static void learn_of_death(dn_world_t *world, int connected, int alone)
 {
     const int victim = world->size - 1;
     /* As who shares its core sleeps at most (dn_wait.h). */
@@ -180,6 +189,9 @@ static void learn_of_death(dn_world_t *world, int connected)
         dn_world_hear_until(world, 1);
     }
     dn_check_equal(dn_lost_set(world->port, DN_WORLD_CHAN, count_news, NULL), DN_OK);
+    if (alone && victim != world->rank) {
+        await_ring(world, victim);
+    }
     dn_world_barrier(world);
     if (victim == world->rank) {
         dn_world_post(world, 0, 1);
@@ -192,7 +204,11 @@ static void learn_of_death(dn_world_t *world, int connected)
     const uint64_t death = now_ns();
     for (int polls = 0; 0 == told; polls++) {
         dn_check(NEWS_POLLS > polls || NEWS_NS > now_ns() - death);
-        dn_progress(world->port);
+        if (alone) {
+            dn_check_equal(dn_recv(world->peer[victim], 1), 0);
+        } else {
+            dn_progress(world->port);
+        }
         if (0 != world->rank) {
             nanosleep(&nap, NULL);
         }
@@ -209,24 +225,54 @@ static void learn_of_death(dn_world_t *world, int connected)
 
 static void a_death_is_heard_of_by_polls_alone(dn_world_t *world)
 {
-    learn_of_death(world, 1);
+    learn_of_death(world, 1, 0);
 }
 
 static void a_death_among_many_is_heard_of_by_polls_alone(dn_world_t *world)
 {
-    learn_of_death(world, 1);
+    learn_of_death(world, 1, 0);
+}
+
+static void a_death_is_heard_of_by_who_polls_one_peer(dn_world_t *world)
+{
+    learn_of_death(world, 1, 1);
+}
+
+/** Who polls one peer hears it, too, when it has left and come again. */
+static void who_comes_again_is_heard_by_who_polls_it_alone(dn_world_t *world)
+{
+    dn_world_listen(world, dn_world_hear);
+    dn_world_connect(world);
+    if (1 == world->rank) {
+        dn_world_send(world, world->peer[0], DN_WORLD_CHAN, 0, "here", 4);
+        dn_world_sleep(world, 0, 0, 1);
+        dn_disconnect(world->peer[0]);
+        dn_world_connect_to(world, 0);
+        dn_world_send(world, world->peer[0], DN_WORLD_CHAN, 1, "again", 5);
+        dn_world_sleep(world, 0, 0, 2);
+    } else {
+        dn_world_hear_until(world, 1);
+        dn_world_post(world, 0, 1);
+        const uint64_t before = now_ns();
+        while (2 != world->heard) {
+            dn_check(NEWS_NS > now_ns() - before);
+            (void) dn_recv(world->peer[1], 1);
+        }
+        dn_world_post(world, 0, 2);
+    }
+    dn_world_stop(world);
 }
 
 static void the_death_of_who_came_by_itself_is_heard_of(dn_world_t *world)
 {
-    learn_of_death(world, 0);
+    learn_of_death(world, 0, 0);
 }
 
 /** With threads, by whichever of them polls. */
 static void a_death_is_heard_of_among_threads(dn_world_t *world)
 {
     world->job.threads = 1;
-    learn_of_death(world, 1);
+    learn_of_death(world, 1, 0);
 }
 
 /** A port that was closed in order is no news, nor the end of its process. */
@@ -553,6 +599,8 @@ static const dn_world_test_t tests[] = {
     {"a_sender_that_came_without_memory_is_heard_later", 2, a_sender_that_came_without_memory_is_heard_later},
     {"a_death_is_heard_of_by_polls_alone", 2, a_death_is_heard_of_by_polls_alone},
     {"a_death_among_many_is_heard_of_by_polls_alone", 12, a_death_among_many_is_heard_of_by_polls_alone},
+    {"a_death_is_heard_of_by_who_polls_one_peer", 3, a_death_is_heard_of_by_who_polls_one_peer},
+    {"who_comes_again_is_heard_by_who_polls_it_alone", 2, who_comes_again_is_heard_by_who_polls_it_alone},
     {"the_death_of_who_came_by_itself_is_heard_of", 3, the_death_of_who_came_by_itself_is_heard_of},
     {"a_death_is_heard_of_among_threads", 3, a_death_is_heard_of_among_threads},
     {"who_leaves_in_order_is_no_news", 2, who_leaves_in_order_is_no_news},
