@@ -47,17 +47,44 @@ static int dn_shm_is_taken(uint32_t state)
     return DN_SHM_READY == state || DN_SHM_CLOSED == state;
 }
 
+/** Has another process of the owner's group taken this slot? */
+static int dn_shm_is_fellow(const dn_shm_map_t *map, uint32_t index)
+{
+    const dn_shm_header_t *header = map->header;
+    const dn_shm_slot_t *slot = &map->slot[index];
+
+    return dn_shm_is_taken(dn_load_acquire_u32(&slot->state)) && slot->pid != header->pid
+           && 0 == memcmp(&slot->pgid, &header->pgid, sizeof(slot->pgid));
+}
+
+/** Has the process of such a slot an earlier one, too, since it has left and come again? */
+static int dn_shm_is_again(const dn_shm_map_t *map, uint32_t index)
+{
+    int again = 0;
+
+    for (uint32_t i = 0; !again && i < index; i++) {
+        again = map->slot[i].pid == map->slot[index].pid && dn_shm_is_fellow(map, i);
+    }
+    return again;
+}
+
 /** Have all processes of its group that the owner of this mapping expects on this host taken a slot? */
 static int dn_shm_complete(const dn_shm_map_t *map)
 {
-    const dn_shm_header_t *header = map->header;
+    const uint32_t expected = map->header->nlocal;
     uint32_t others = 0;
 
-    for (uint32_t i = 0; i < map->max_peers; i++) {
-        others += dn_shm_is_taken(dn_load_acquire_u32(&map->slot[i].state))
-                  && 0 != memcmp(map->slot[i].nonce, header->nonce, sizeof(header->nonce));
+    if (0 == expected) {
+        return 0;
     }
-    return 0 != header->nlocal && others + 1 >= header->nlocal;
+    for (uint32_t i = 0; i < map->max_peers; i++) {
+        others += (uint32_t) dn_shm_is_fellow(map, i);
+    }
+    /* Where slots are too few, it need not be known whose they are, which takes long. */
+    for (uint32_t i = 0; others + 1 >= expected && i < map->max_peers; i++) {
+        others -= dn_shm_is_fellow(map, i) && dn_shm_is_again(map, i);
+    }
+    return others + 1 >= expected;
 }
 
 /** A ring without room: the sending end of a peer uses it while the way to the peer is not open. */

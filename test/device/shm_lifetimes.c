@@ -686,6 +686,56 @@ static void files_of_dead_processes_of_this_host_alone_are_swept(dn_world_t *wor
     dn_world_stop(world);
 }
 
+/** Leave the owner, which does not look, and come again: the new slot is one more. */
+static void come_again(dn_world_t *world)
+{
+    dn_disconnect(world->peer[OWNER]);
+    dn_world_connect_to(world, OWNER);
+}
+
+enum { EARLY = 1, LATE };
+
+/** Come twice, then once more beside a process of another group. */
+static void come_early(dn_world_t *world, const char *path)
+{
+    dn_world_connect_to(world, OWNER);
+    come_again(world);
+    dn_check_equal(access(path, F_OK), 0);
+    const dn_shm_map_t map = map_of(world, OWNER);
+    dn_shm_slot_t *other = &map.slot[((const dn_shm_peer_t *) world->peer[OWNER])->slot + 1];
+    other->pid = LATE;
+    other->nonce[0] = 1;
+    dn_store_release_u32(&other->state, DN_SHM_READY);
+    come_again(world);
+    dn_check_equal(access(path, F_OK), 0);
+    dn_store_release_u32(&other->state, DN_SHM_FREE);
+    dn_world_post(world, 0, 1);
+}
+
+/** Neither a process that comes twice, nor one of another group, stands for one of the group that has not come. */
+static void a_file_stays_until_all_of_its_group_have_come(dn_world_t *world)
+{
+    world->config.backing = DN_BACKING_FILE;
+    dn_world_open(world);
+    dn_world_barrier(world);
+    const dn_shm_where_t owner = where_of(&world->board->seat[OWNER]);
+    if (EARLY == world->rank) {
+        come_early(world, owner.path);
+    } else if (LATE == world->rank) {
+        dn_world_sleep(world, OWNER, 0, 1);
+        dn_world_connect_to(world, OWNER);
+        dn_check_equal(access(owner.path, F_OK), -1);
+        dn_world_post(world, 0, 1);
+    } else {
+        dn_world_sleep(world, EARLY, 0, 1);
+        dn_progress(world->port);
+        dn_check_equal(access(owner.path, F_OK), 0);
+        dn_world_post(world, 0, 1);
+        dn_world_sleep(world, LATE, 0, 1);
+    }
+    dn_world_stop(world);
+}
+
 /** The number that the next file to be opened gets. */
 static int next_file(void)
 {
@@ -773,6 +823,7 @@ static const dn_world_test_t tests[] = {
     {"a_pull_whose_target_is_lost_meanwhile_ends", 2, a_pull_whose_target_is_lost_meanwhile_ends},
     {"files_of_dead_processes_of_this_host_alone_are_swept", 1,
      files_of_dead_processes_of_this_host_alone_are_swept},
+    {"a_file_stays_until_all_of_its_group_have_come", 3, a_file_stays_until_all_of_its_group_have_come},
     {"a_port_without_room_is_refused_and_leaves_nothing_open", 1,
      a_port_without_room_is_refused_and_leaves_nothing_open},
     {"a_ring_in_a_file_has_its_room_before_an_answer", 2, a_ring_in_a_file_has_its_room_before_an_answer},
