@@ -148,7 +148,7 @@ static dn_status_t dn_shm_share_settle(dn_shm_t *shm, dn_shm_share_t *share)
                                  share->write);
     }
     if (DN_OK == status) {
-        dn_shm_signal(share->peer, &share->xfer);
+        dn_shm_signal(share->peer, &share->xfer, share->write);
     }
     return status;
 }

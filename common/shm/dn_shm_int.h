@@ -499,8 +499,8 @@ dn_status_t dn_shm_cma_copy(dn_shm_peer_t *peer, void *local, uint64_t remote, u
 /** PULL or PUSH a long contiguous block while the target copies a share of it. DN_ERR_UNSUPPORTED: DN_SHM_HELPS such transfers
  * are under way, or the block is too long: the caller copies it alone. */
 dn_status_t dn_shm_share(dn_shm_peer_t *peer, const dn_xfer_t *xfer, uint64_t remote, int write);
-/** Write the status words of a transfer that is complete. */
-void dn_shm_signal(dn_shm_peer_t *peer, const dn_xfer_t *xfer);
+/** Write the status words of a transfer that is complete, and wake the target of a PUSH. */
+void dn_shm_signal(dn_shm_peer_t *peer, const dn_xfer_t *xfer, int write);
 /** The target's side: handle a message on DN_CHAN_DEVICE. */
 void dn_shm_message(dn_peer_base_t *src, unsigned tag, const void *data, size_t len);
 /** Finish the transfers whose last chunks are done. @return their number. */

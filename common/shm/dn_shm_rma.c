@@ -275,13 +275,16 @@ static void dn_shm_unreach(dn_shm_peer_t *peer, const dn_shm_place_t *place)
     }
 }
 
-void dn_shm_signal(dn_shm_peer_t *peer, const dn_xfer_t *xfer)
+void dn_shm_signal(dn_shm_peer_t *peer, const dn_xfer_t *xfer, int write)
 {
     if (0 != (xfer->flags & DN_XFER_STATUS_REMOTE)) {
         dn_shm_aotf(&peer->base.hot, xfer->remote_status, xfer->remote_value, sizeof(uint64_t));
     }
     if (0 != (xfer->flags & DN_XFER_STATUS_LOCAL)) {
         dn_store_release(xfer->local_status, xfer->local_value);
+    }
+    if (write) {
+        dn_shm_ring(peer);
     }
 }
 
@@ -319,10 +322,7 @@ static dn_status_t dn_shm_transfer(dn_shm_peer_t *peer, const dn_xfer_t *xfer, i
         dn_count(&counters->cma_bytes, DN_OK == status ? xfer->len : 0);
     }
     if (DN_OK == status) {
-        dn_shm_signal(peer, xfer);
-        if (write) {
-            dn_shm_ring(peer);
-        }
+        dn_shm_signal(peer, xfer, write);
     }
     return status;
 }

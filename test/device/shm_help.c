@@ -292,8 +292,8 @@ static void hold(dn_world_t *world, int what)
     dn_world_die(world);
 }
 
-/** PULL from a helper until it has a chunk. */
-static void pull_until_held(dn_world_t *world, int helper, uint8_t *local, dn_world_comp_t *comp)
+/** PULL from a helper, or PUSH to it, until it has a chunk. */
+static void share_until_held(dn_world_t *world, int helper, uint8_t *local, dn_world_comp_t *comp, int write)
 {
     const dn_xfer_t xfer = {
         .local = local, .key = &world->board->seat[helper].key[0], .len = LONG_BYTES, .comp = &comp->comp};
@@ -301,11 +301,16 @@ static void pull_until_held(dn_world_t *world, int helper, uint8_t *local, dn_wo
 
     *comp = dn_world_comp();
     while (DN_INPROGRESS
-           != (status =
-                   dn_shm_share((dn_shm_peer_t *) world->peer[helper], &xfer, xfer.key->way[0].word[0], 0))) {
+           != (status = dn_shm_share((dn_shm_peer_t *) world->peer[helper], &xfer, xfer.key->way[0].word[0],
+                                     write))) {
         dn_check_equal(status, DN_OK);
     }
     dn_world_sleep(world, helper, 0, 1);
+}
+
+static void pull_until_held(dn_world_t *world, int helper, uint8_t *local, dn_world_comp_t *comp)
+{
+    share_until_held(world, helper, local, comp, 0);
 }
 
 /** PULLs from the third process, shared or not, are right. */
@@ -551,6 +556,46 @@ static void a_pull_that_is_done_is_signalled_at_disconnection(dn_world_t *world)
     dn_check_equal(comp.signals, 1);
 }
 
+/** The helper of a PUSH without status words has done its chunk, and sleeps when the other end finishes. */
+static void the_end_of_a_shared_push_wakes_its_target(dn_world_t *world)
+{
+    static uint8_t memory[LONG_BYTES];
+    static uint8_t local[LONG_BYTES];
+    dn_world_comp_t comp;
+
+    if (!start(world, memory)) {
+        return;
+    }
+    if (HELPER == world->rank) {
+        dn_shm_help_t *help = &((dn_shm_peer_t *) world->peer[INITIATOR])->map.header->help[0];
+        take_chunk(help);
+        dn_world_post(world, 0, 1);
+        dn_world_sleep(world, INITIATOR, 0, 1);
+        /* As dn_wait() does, before it sleeps. */
+        const uint32_t odd = dn_bell_set(dn_bell(world->port));
+        dn_fetch_add_acq_rel(&help->done, 1);
+        dn_world_post(world, 0, 2);
+        dn_world_sleep(world, INITIATOR, 0, 2);
+        dn_check(odd != dn_load_acquire_u32(dn_bell(world->port)));
+        dn_world_post(world, 0, 3);
+    } else if (INITIATOR == world->rank) {
+        share_until_held(world, HELPER, local, &comp, 1);
+        dn_world_post(world, 0, 1);
+        dn_world_sleep(world, HELPER, 0, 2);
+        while (0 == comp.signals) {
+            dn_progress(world->port);
+        }
+        dn_check_equal(comp.status, DN_OK);
+        dn_world_post(world, 0, 2);
+        dn_world_sleep(world, HELPER, 0, 3);
+        dn_world_post(world, 0, 3);
+    } else {
+        serve_others(world);
+        return;
+    }
+    dn_close(world->port);
+}
+
 static const dn_world_test_t tests[] = {
     {"help_is_given_within_the_segment_named", PAIR, help_is_given_within_the_segment_named},
     {"own_memory_is_found_by_the_own_table", 1, own_memory_is_found_by_the_own_table},
@@ -558,6 +603,7 @@ static const dn_world_test_t tests[] = {
     {"a_port_closes_while_a_helper_is_stopped", TRIO, a_port_closes_while_a_helper_is_stopped},
     {"a_port_closes_in_the_time_of_one_helper", HELPER + HELPERS, a_port_closes_in_the_time_of_one_helper},
     {"a_helper_that_has_left_holds_no_progress_up", TRIO, a_helper_that_has_left_holds_no_progress_up},
+    {"the_end_of_a_shared_push_wakes_its_target", TRIO, the_end_of_a_shared_push_wakes_its_target},
     {"a_pull_that_is_done_is_signalled_at_disconnection", TRIO,
      a_pull_that_is_done_is_signalled_at_disconnection},
 };
