@@ -9,6 +9,8 @@
 
 #include "osc_dimmnet.h"
 
+#include <inttypes.h>
+
 #include "ompi/datatype/ompi_datatype_internal.h"
 
 /** @name Requests */
@@ -140,6 +142,23 @@ bool ompi_osc_dimmnet_span(const osc_side_t *side, dn_prog_span_t *span)
     return NULL != prog && DN_OK == dn_prog_span(&use, span);
 }
 
+/** Find the region of a dynamic window that has all bytes of a side, gaps included. */
+static int find_region(osc_module_t *module, int target, const osc_side_t *there, const dn_prog_span_t *span,
+                       dn_rma_region_t *region)
+{
+    const uint64_t low = (uintptr_t) there->buf + (uint64_t) span->low;
+    const uint64_t high = (uintptr_t) there->buf + (uint64_t) span->high;
+    const int rc = ompi_osc_dimmnet_region(module, target, low, high - low, region);
+
+    if (OMPI_ERR_RMA_RANGE == rc) {
+        opal_output_verbose(1, ompi_osc_base_framework.framework_output,
+                            "osc:dimmnet: no region of rank %d has all bytes from 0x%" PRIx64 " to 0x%" PRIx64
+                            ": attach at once what one operation covers",
+                            target, low, high);
+    }
+    return rc;
+}
+
 /** Where the side of an operation is that lies in the window of a far target. */
 typedef struct osc_place {
     uint8_t *here; /**< the displacement's address here; NULL: not mapped here */
@@ -152,7 +171,6 @@ static int find_place(osc_module_t *module, int target, const osc_side_t *there,
     const uint64_t at = (uintptr_t) there->buf;
     dn_rma_region_t region;
     dn_prog_span_t span;
-    int rc;
 
     if (MPI_WIN_FLAVOR_DYNAMIC != module->flavor) {
         place->here = NULL;
@@ -163,8 +181,7 @@ static int find_place(osc_module_t *module, int target, const osc_side_t *there,
     if (!ompi_osc_dimmnet_span(there, &span)) {
         return OMPI_ERR_RMA_RANGE;
     }
-    rc = ompi_osc_dimmnet_region(module, target, at + (uint64_t) span.low, (uint64_t) (span.high - span.low),
-                                 &region);
+    const int rc = find_region(module, target, there, &span, &region);
     if (OMPI_SUCCESS == rc) {
         place->here = ompi_osc_dimmnet_region_here(module, target, &region);
         place->here = NULL == place->here ? NULL : place->here + (at - region.base);
@@ -300,8 +317,7 @@ int ompi_osc_dimmnet_far_accumulate(osc_module_t *module, int target, const osc_
     }
     if (MPI_WIN_FLAVOR_DYNAMIC == module->flavor) {
         /* The region is looked up only so that a wrong address is an error of this call. */
-        rc = ompi_osc_dimmnet_region(module, target, (uintptr_t) there->buf + (uint64_t) span.low,
-                                     (uint64_t) (span.high - span.low), &region);
+        rc = find_region(module, target, there, &span, &region);
     }
     if (OMPI_SUCCESS != rc) {
         return rc;

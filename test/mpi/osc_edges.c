@@ -196,6 +196,52 @@ static void range_errors(int kind)
     MPI_Barrier(MPI_COMM_WORLD);
 }
 
+/** Memory that is attached in two parts, though they lie side by side: an operation on both is refused, and changes neither. */
+static void two_regions(void)
+{
+    enum { A, B, PARTS };
+    static int64_t word[PARTS];
+    const int64_t ones[PARTS] = {1, 1};
+    MPI_Aint *at = calloc((size_t) ranks, sizeof(*at));
+    MPI_Aint mine;
+    MPI_Datatype ends;
+
+    verify_that(NULL != at, "no memory for addresses");
+    for (int part = A; part < PARTS; part++) {
+        MPI_Win_attach(win, &word[part], sizeof(word[part]));
+    }
+    MPI_Get_address(word, &mine);
+    MPI_Allgather(&mine, 1, MPI_AINT, at, 1, MPI_AINT, MPI_COMM_WORLD);
+    MPI_Type_vector(2, 4, 12, MPI_BYTE, &ends);
+    MPI_Type_commit(&ends);
+    MPI_Win_lock_all(0, win);
+    for (int t = 0; t < ranks; t++) {
+        expect(MPI_ERR_RMA_RANGE, MPI_Put(ones, 2, MPI_INT64_T, t, at[t], 2, MPI_INT64_T, win),
+               "a put across two regions");
+        expect(MPI_ERR_RMA_RANGE, MPI_Put(ones, 8, MPI_BYTE, t, at[t], 1, ends, win),
+               "a put by a datatype with blocks in two regions");
+        expect(MPI_ERR_RMA_RANGE,
+               MPI_Accumulate(ones, 2, MPI_INT64_T, t, at[t], 2, MPI_INT64_T, MPI_SUM, win),
+               "an accumulate across two regions");
+    }
+    MPI_Win_flush_all(win);
+    MPI_Barrier(MPI_COMM_WORLD);
+    verify_that(0 == word[A] && 0 == word[B], "a refused operation has changed a region");
+    MPI_Barrier(MPI_COMM_WORLD);
+    for (int t = 0; t < ranks; t++) {
+        expect(MPI_SUCCESS, MPI_Accumulate(ones, 1, MPI_INT64_T, t, at[t], 1, MPI_INT64_T, MPI_SUM, win),
+               "an accumulate within a region");
+    }
+    MPI_Win_unlock_all(win);
+    MPI_Barrier(MPI_COMM_WORLD);
+    verify_that(ranks == word[A] && 0 == word[B], "an accumulate within a region has gone elsewhere");
+    for (int part = A; part < PARTS; part++) {
+        MPI_Win_detach(win, &word[part]);
+    }
+    MPI_Type_free(&ends);
+    free(at);
+}
+
 static void wrong_flavor(int kind)
 {
     MPI_Aint size;
@@ -544,6 +590,9 @@ int main(int argc, char **argv)
         attributes(kind);
         sync_errors(kind);
         range_errors(kind);
+        if (DYNAMIC == kind) {
+            two_regions();
+        }
         wrong_flavor(kind);
         nothing();
         requests();
