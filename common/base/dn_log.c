@@ -95,9 +95,12 @@ void dn_log_taken(const dn_log_later_t *taken)
     }
 }
 
-void dn_log_mute(int mute)
+int dn_log_mute(int mute)
 {
+    const int before = dn_log_muted;
+
     dn_log_muted = mute;
+    return before;
 }
 
 void dn_log_answer(const char *format, ...)

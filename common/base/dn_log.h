@@ -17,8 +17,8 @@ DN_DEVICE_API void dn_log_error(const char *format, ...) __attribute__((format(p
 DN_DEVICE_API void dn_log_answer(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /** Write no errors of this thread until dn_log_mute(0): the thread tries something again, and the reason why it fails has been
- * written before. */
-DN_DEVICE_API void dn_log_mute(int mute);
+ * written before. @return what was set before. */
+DN_DEVICE_API int dn_log_mute(int mute);
 
 /** A buffer of so many bytes holds every sentence. */
 #define DN_SENTENCE_MAX 512

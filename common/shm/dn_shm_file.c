@@ -216,6 +216,11 @@ int dn_shm_open_fd(uint32_t os_pid, int32_t fd, const char *path)
     return 0 <= opened || (ENOENT != errno && ESRCH != errno) ? opened : dn_shm_open_by_thread(os_pid, fd);
 }
 
+int dn_shm_is_shortage(int error)
+{
+    return EMFILE == error || ENFILE == error || ENOMEM == error;
+}
+
 int dn_shm_is_named(int fd, const uint64_t nonce[2])
 {
     char proc[48];

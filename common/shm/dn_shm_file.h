@@ -19,6 +19,8 @@ int dn_shm_path_valid(const dn_shm_t *shm, const dn_shm_where_t *where);
 /** Open a regular file of another process by its descriptor's number there, or by path. @return fd, -1: errno. EPROTO: it is no
  * regular file, and was not opened: to open such a thing could block, or have effects. */
 int dn_shm_open_fd(uint32_t os_pid, int32_t fd, const char *path);
+/** Is an errno value of such a call a lack of descriptors or memory? It may pass, and says nothing about the file. */
+int dn_shm_is_shortage(int error);
 /** Does a folder name this open file as the file of the port with @p nonce, or did one before it was unlinked? A memfd is in no folder. */
 int dn_shm_is_named(int fd, const uint64_t nonce[2]);
 

@@ -311,10 +311,11 @@ dn_status_t dn_shm_attach(const dn_shm_where_t *where, const dn_peer_base_t *id,
             dn_log_error("the shared memory of PID %" PRIu32 " is not a file; refused", id->pid);
             return DN_ERR_PROTO;
         }
+        const int error = errno;
         dn_log_error("the shared memory of PID %" PRIu32
                      " cannot be opened (%s); raise the limits of this process",
-                     id->pid, strerror(errno));
-        return DN_ERR_NOMEM;
+                     id->pid, strerror(error));
+        return dn_shm_is_shortage(error) ? DN_ERR_NOMEM : DN_ERR_PROTO;
     }
     dn_status_t status = DN_ERR_PROTO;
     if (0 != fstat(fd, &info) || (off_t) sizeof(header) > info.st_size

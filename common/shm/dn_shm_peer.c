@@ -100,14 +100,20 @@ void dn_shm_free_peer(dn_shm_t *shm, dn_shm_peer_t *peer)
 }
 
 /** Make a peer of a sender that has left its slot already. While the sender's port is open, it may come back, and this process may
- * connect to it: it becomes a peer as any other. DN_ERR_UNREACH: its port is closed; only the messages in its ring can be read. */
+ * connect to it: it becomes a peer as any other. DN_ERR_UNREACH: its port is closed; only the messages in its ring can be read.
+ * DN_ERR_NOMEM: there is no descriptor or memory to find this out. */
 static dn_status_t dn_shm_make_parted(dn_shm_t *shm, const dn_shm_where_t *where, const dn_peer_base_t *id,
                                       dn_shm_peer_t **peer_p)
 {
     /* Where its port has closed, its descriptor may be that of any other file. */
-    dn_log_mute(1);
+    const int muted = dn_log_mute(1);
     const dn_status_t status = dn_shm_make_peer(shm, where, id, peer_p);
-    dn_log_mute(0);
+    (void) dn_log_mute(muted);
+    if (DN_ERR_NOMEM == status) {
+        dn_log_error("no descriptor or memory to find PID %" PRIu32 ", which has left; it is tried again",
+                     id->pid);
+        return status;
+    }
     if (DN_OK == status && 0 == dn_load_acquire_u32(&(*peer_p)->map.header->closed)) {
         return DN_OK;
     }

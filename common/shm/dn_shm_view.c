@@ -116,7 +116,7 @@ static int dn_shm_make_room(dn_shm_peer_t *peer)
 /** The status for a failed call. An error by a limit of this process says nothing about the key: DN_ERR_UNSUPPORTED. */
 static dn_status_t dn_shm_map_error(void)
 {
-    return EMFILE == errno || ENFILE == errno || ENOMEM == errno ? DN_ERR_UNSUPPORTED : DN_ERR_RANGE;
+    return dn_shm_is_shortage(errno) ? DN_ERR_UNSUPPORTED : DN_ERR_RANGE;
 }
 
 /**

@@ -145,6 +145,42 @@ static void a_sender_that_came_without_memory_is_heard_later(dn_world_t *world)
 #endif
 }
 
+/** The sender has left when its receiver looks: it is not taken for one that has ended, and is answered. */
+static void answer(dn_peer_t *src, unsigned tag, const void *data, size_t len, void *arg)
+{
+    dn_status_t status;
+
+    dn_world_hear(src, tag, data, len, arg);
+    do {
+        status = dn_botf(src, DN_WORLD_CHAN, 0, "there", 5, NULL, 0);
+    } while (DN_ERR_AGAIN == status);
+    dn_check_equal(status, DN_OK);
+}
+
+static void a_sender_that_left_in_a_shortage_is_answered(dn_world_t *world)
+{
+    dn_world_listen(world, RECEIVER == world->rank ? answer : dn_world_hear);
+    if (RECEIVER == world->rank) {
+        run_short(RLIMIT_NOFILE);
+        dn_world_post(world, 0, 1);
+        dn_world_sleep(world, SENDER, 0, 1);
+        dn_test_log_expect();
+        dn_progress(world->port);
+        dn_check(dn_test_log_said(1, "which has left"));
+        dn_check_equal(world->heard, 0);
+        end_shortage(RLIMIT_NOFILE);
+    } else {
+        dn_world_sleep(world, RECEIVER, 0, 1);
+        dn_world_connect_to(world, RECEIVER);
+        dn_world_send(world, world->peer[RECEIVER], DN_WORLD_CHAN, 0, "here", 4);
+        dn_disconnect(world->peer[RECEIVER]);
+        world->peer[RECEIVER] = NULL;
+        dn_world_post(world, 0, 1);
+    }
+    dn_world_hear_until(world, 1);
+    dn_world_stop(world);
+}
+
 /* Deaths */
 
 /** Bound on what it takes to learn of a death by polls alone: time, far above what it takes, and where cores are scarce, so that polls are
@@ -597,6 +633,7 @@ static const dn_world_test_t tests[] = {
     {"a_file_of_nobody_is_swept_by_the_next_port", 1, a_file_of_nobody_is_swept_by_the_next_port},
     {"a_sender_that_came_without_files_is_heard_later", 2, a_sender_that_came_without_files_is_heard_later},
     {"a_sender_that_came_without_memory_is_heard_later", 2, a_sender_that_came_without_memory_is_heard_later},
+    {"a_sender_that_left_in_a_shortage_is_answered", 2, a_sender_that_left_in_a_shortage_is_answered},
     {"a_death_is_heard_of_by_polls_alone", 2, a_death_is_heard_of_by_polls_alone},
     {"a_death_among_many_is_heard_of_by_polls_alone", 12, a_death_among_many_is_heard_of_by_polls_alone},
     {"a_death_is_heard_of_by_who_polls_one_peer", 3, a_death_is_heard_of_by_who_polls_one_peer},
