@@ -134,13 +134,20 @@ static int dn_shm_stage_read(const dn_shm_t *shm, const dn_shm_granule_t *granul
     return dn_load_acquire_u32(dn_shm_taken(&shm->map, index)) == granule->put;
 }
 
+/** Count the messages of a granule as read: nobody reads them any more. The lock is held. */
+static void dn_shm_stage_drop(const dn_shm_t *shm, dn_shm_granule_t *granule)
+{
+    const uint32_t index = (uint32_t) (granule - shm->stage.granule);
+    granule->put = dn_load_acquire_u32(dn_shm_taken(&shm->map, index));
+}
+
 /** Take back the LEFT granules whose reader's process has ended. The lock is held. */
 static void dn_shm_stage_reclaim(dn_shm_t *shm)
 {
     for (uint32_t i = 0; i < shm->stage.count; i++) {
         dn_shm_granule_t *granule = &shm->stage.granule[i];
         if (DN_SHM_GRANULE_LEFT == granule->state && dn_shm_gone(granule->os_pid, granule->start_time)) {
-            granule->put = dn_load_acquire_u32(dn_shm_taken(&shm->map, i));
+            dn_shm_stage_drop(shm, granule);
             dn_shm_granule_turn(granule, DN_SHM_GRANULE_RESTS);
         }
     }
@@ -513,6 +520,10 @@ void dn_shm_stage_leave(dn_shm_peer_t *peer)
             granule->peer = NULL;
             if (DN_SHM_GRANULE_OPEN == granule->state) {
                 dn_shm_granule_turn(granule, DN_SHM_GRANULE_RESTS);
+            }
+            if (0 != dn_load_acquire_u32(&peer->map.header->closed)) {
+                /* Pairs with the store in dn_shm_close(), before which the peer has read for the last time. */
+                dn_shm_stage_drop(shm, granule);
             }
             if (!dn_shm_stage_read(shm, granule)) {
                 dn_shm_granule_turn(granule, DN_SHM_GRANULE_LEFT);

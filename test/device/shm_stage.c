@@ -227,13 +227,14 @@ static void a_full_stage_loses_and_reorders_nothing(dn_world_t *world)
     dn_world_stop(world);
 }
 
-enum { READS, DIES, DIES_LATER };
+enum { READS, DIES, DIES_LATER, CLOSES };
 
 /** The sender leaves a receiver that has all of the stage; before or after it has ended, or it reads all that there is. */
 static void leave_with_a_full_stage(dn_world_t *world, int how)
 {
     /* So many messages that find no granule until the ends of readers are looked for. */
     enum { HELD = 100, LOOKED = 10000, END = LOOKED + 100 };
+    const int ends_first = DIES == how || CLOSES == how;
     uint64_t number[] = {0, 1, 1};
 
     start_staged(world, 8);
@@ -241,11 +242,11 @@ static void leave_with_a_full_stage(dn_world_t *world, int how)
     case SENDER:
         number[FIRST] = say_all_that_fits(world, FIRST, number[FIRST]);
         dn_check_equal(say_in_step(world, SECOND, &number[SECOND], HELD), 0);
-        if (DIES != how) {
+        if (!ends_first) {
             dn_disconnect(world->peer[FIRST]);
         }
         dn_world_post(world, GO, READS != how);
-        if (DIES == how) {
+        if (ends_first) {
             while (DN_OK == dn_peer_check(world->peer[FIRST])) {
                 sched_yield();
             }
@@ -262,9 +263,16 @@ static void leave_with_a_full_stage(dn_world_t *world, int how)
             dn_world_await(world, FIRST, HEARD, number[FIRST]);
         }
         dn_check_equal(say_in_step(world, SECOND, &number[SECOND], END), END - LOOKED);
+        dn_world_post(world, GO, END);
         break;
     case FIRST:
         dn_world_sleep(world, SENDER, GO, 1);
+        if (CLOSES == how) {
+            dn_close(world->port);
+            world->port = NULL;
+            dn_world_sleep(world, SENDER, GO, END);
+            return;
+        }
         if (READS != how) {
             dn_world_die(world);
         }
@@ -285,6 +293,11 @@ static void granules_come_back_from_a_receiver_that_was_killed(dn_world_t *world
 static void granules_come_back_from_a_receiver_that_is_killed_later(dn_world_t *world)
 {
     leave_with_a_full_stage(world, DIES_LATER);
+}
+
+static void granules_come_back_from_a_receiver_that_has_closed(dn_world_t *world)
+{
+    leave_with_a_full_stage(world, CLOSES);
 }
 
 static void granules_come_back_from_a_receiver_that_reads_later(dn_world_t *world)
@@ -797,6 +810,8 @@ static const dn_world_test_t tests[] = {
      granules_come_back_from_a_receiver_that_was_killed},
     {"granules_come_back_from_a_receiver_that_is_killed_later", 3,
      granules_come_back_from_a_receiver_that_is_killed_later},
+    {"granules_come_back_from_a_receiver_that_has_closed", 3,
+     granules_come_back_from_a_receiver_that_has_closed},
     {"granules_come_back_from_a_receiver_that_reads_later", 3,
      granules_come_back_from_a_receiver_that_reads_later},
     {"a_sender_that_left_before_anybody_read_is_heard", 2, a_sender_that_left_before_anybody_read_is_heard},
