@@ -52,6 +52,9 @@ static int dn_wait_is_due(const dn_port_t *port, const dn_wait_t *wait, uint64_t
 {
     const uint64_t waited = now - wait->began_ns;
 
+    if (0 != (wait->flags & DN_WAIT_SERVES)) {
+        return 1;
+    }
     switch ((dn_wait_policy_t) port->config.wait) {
     case DN_WAIT_AUTO:
         return (DN_WAIT_SPIN_NS <= waited
@@ -69,18 +72,20 @@ static int dn_wait_is_due(const dn_port_t *port, const dn_wait_t *wait, uint64_t
 /** Microseconds of the next sleep. */
 static uint32_t dn_wait_nap_us(const dn_wait_t *wait, uint64_t now, int blind)
 {
+    const int serves = 0 != (wait->flags & DN_WAIT_SERVES);
+    const uint32_t least = serves ? DN_WAIT_SERVES_US : DN_WAIT_NAP_MIN_US;
     const uint64_t part = (now - wait->began_ns) / (1000 * DN_WAIT_PART);
-    uint32_t us = part < DN_WAIT_NAP_MAX_US ? (uint32_t) part : DN_WAIT_NAP_MAX_US;
 
-    if (blind) {
+    if (blind && !serves) {
         /* The kernel ends a sleep late, by so much. */
         const long slack_ns = prctl(PR_GET_TIMERSLACK, 0, 0, 0, 0);
         const long rest_ns = DN_WAIT_BLIND_US * 1000L - slack_ns;
-        us = rest_ns < 5000 ? 5 : (uint32_t) rest_ns / 1000;
-    } else if (us < DN_WAIT_NAP_MIN_US) {
-        us = DN_WAIT_NAP_MIN_US;
+        return rest_ns < 5000 ? 5 : (uint32_t) rest_ns / 1000;
     }
-    return us;
+    if (blind || part < least) {
+        return least;
+    }
+    return part < DN_WAIT_NAP_MAX_US ? (uint32_t) part : DN_WAIT_NAP_MAX_US;
 }
 
 /** Step S2 of dn_wait.h: sleep. */
@@ -142,7 +147,7 @@ dn_wait_end_t dn_wait(dn_port_t *port, dn_wait_t *wait, uint64_t steps, unsigned
     const dn_wait_policy_t policy = (dn_wait_policy_t) port->config.wait;
     dn_wait_end_t end = DN_WAIT_LOOK;
 
-    if (DN_WAIT_SPIN == policy) {
+    if (DN_WAIT_SPIN == policy && 0 == (flags & DN_WAIT_SERVES)) {
         return end;
     }
     uint64_t now = dn_clock_ns();

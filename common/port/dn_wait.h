@@ -58,6 +58,9 @@
  * including the time that the kernel adds (prctl(2): PR_SET_TIMERSLACK). With auto, a process does not sleep while one of its
  * devices works by a clock, as an emulation does.
  *
+ * A thread of a library may serve peers while the program computes (DN_WAIT_SERVES). It sleeps at once, and for DN_WAIT_SERVES_US at
+ * least: it may share its core with the program.
+ *
  * Pinned by test/unit/dn_wait_ends_when_something_is_stored.c, on the edge of sleep.
  */
 #ifndef DN_WAIT_H
@@ -87,15 +90,20 @@ extern "C" {
 #define DN_WAIT_NAP_MIN_US 50u
 /** The longest sleep. */
 #define DN_WAIT_NAP_MAX_US 2000u
+/** The shortest sleep of a thread that serves: some 50 times what a look takes from the program where they share a core. It is the length of
+ * each sleep where something rings no bell. */
+#define DN_WAIT_SERVES_US 200u
 /** A sleep where something that is waited for rings no bell. */
 #define DN_WAIT_BLIND_US 50u
 
 /** Flags of dn_wait(). */
 enum {
-    DN_WAIT_BLIND = 1 << 0,  /**< the caller waits for something that rings no bell */
-    DN_WAIT_SHARED = 1 << 1, /**< processes share cores, whatever dn_oversubscribed() returns */
-    DN_WAIT_TIGHT = 1 << 2,  /**< the wait ends where calls do not follow each other within DN_WAIT_GAP_NS */
-    DN_WAIT_CROWDED = 1 << 3 /**< another thread waits beside this one: the flag holds for this turn */
+    DN_WAIT_BLIND = 1 << 0,   /**< the caller waits for something that rings no bell */
+    DN_WAIT_SHARED = 1 << 1,  /**< processes share cores, whatever dn_oversubscribed() returns */
+    DN_WAIT_TIGHT = 1 << 2,   /**< the wait ends where calls do not follow each other within DN_WAIT_GAP_NS */
+    DN_WAIT_CROWDED = 1 << 3, /**< another thread waits beside this one: the flag holds for this turn */
+    /** The thread does nothing but progress for peers while the program computes: it sleeps at once, whatever dn_config_t::wait says */
+    DN_WAIT_SERVES = 1 << 4
 };
 
 /** A wait of one thread; all zero when it begins. A wait that ends while the bell is odd leaves it odd: the next ring is in
@@ -130,7 +138,7 @@ static inline void dn_wait_restart(dn_wait_t *wait)
  * Wait a turn, between two looks in vain.
  *
  * @param[in] steps  A number that changes each time that the caller has made progress: then the wait begins anew.
- * @param[in] flags  DN_WAIT_BLIND, DN_WAIT_SHARED, DN_WAIT_TIGHT, DN_WAIT_CROWDED.
+ * @param[in] flags  DN_WAIT_BLIND, DN_WAIT_SHARED, DN_WAIT_TIGHT, DN_WAIT_CROWDED, DN_WAIT_SERVES.
  *
  * Completion: after at most DN_WAIT_NAP_MAX_US, and the turns of other processes that want the core. May make progress on the port.
  * Ordering:   as above. Looks are acquires.

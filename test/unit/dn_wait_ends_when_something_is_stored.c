@@ -295,6 +295,28 @@ static void each_policy_costs_what_it_says(void **state)
     (void) cost_ms(DN_WAIT_SPIN);
 }
 
+/** A thread that serves is about to sleep after one look, and a store wakes it, with every policy. */
+static void a_thread_that_serves_sleeps_at_once(void **state)
+{
+    const dn_wait_policy_t policy[] = {DN_WAIT_AUTO, DN_WAIT_SPIN, DN_WAIT_YIELD, DN_WAIT_SLEEP};
+
+    for (size_t i = 0; i < sizeof(policy) / sizeof(policy[0]); i++) {
+        dn_wait_t wait = {0};
+        pair_t pair;
+
+        pair_open(&pair, policy[i]);
+        assert_int_equal(dn_wait(pair.forest.port[0], &wait, 0, DN_WAIT_SERVES), DN_WAIT_LOOK);
+        assert_int_equal(dn_load_acquire_u32(pair.bell) % 2, 1);
+        /* Nothing comes: it sleeps until its time is over. */
+        const uint64_t began = now_ns();
+        assert_int_equal(dn_wait(pair.forest.port[0], &wait, 0, DN_WAIT_SERVES), DN_WAIT_SLEPT);
+        assert_true(now_ns() - began >= 1000 * DN_WAIT_SERVES_US);
+        store(&pair, 1);
+        assert_int_equal(dn_wait(pair.forest.port[0], &wait, 0, DN_WAIT_SERVES), DN_WAIT_WOKEN);
+        forest_close(&pair.forest);
+    }
+}
+
 static void nobody_rings_for_a_process_that_does_not_sleep(void **state)
 {
     pair_t pair;
@@ -474,6 +496,7 @@ int main(void)
         cmocka_unit_test(a_wait_that_goes_on_begins_again),
         cmocka_unit_test(calls_now_and_then_do_not_sleep),
         cmocka_unit_test(each_policy_costs_what_it_says),
+        cmocka_unit_test(a_thread_that_serves_sleeps_at_once),
         cmocka_unit_test(nobody_rings_for_a_process_that_does_not_sleep),
         cmocka_unit_test(a_late_ring_is_heard),
         cmocka_unit_test(sleepers_are_woken_each_time),
