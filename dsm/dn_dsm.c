@@ -18,17 +18,22 @@
 
 /** @name Waiting */
 /** @{ */
-/** A thread begins (1) or ends (-1) a wait. Relaxed: the server only looks whether it is needed, and looks again soon. */
-static void dn_dsm_waits(dn_dsm_t *dsm, int more)
+/** A thread begins a wait. Relaxed: the server only looks whether it is needed, and looks again soon. */
+static void dn_dsm_wait_begins(dn_dsm_t *dsm)
 {
-    (void) dn_fetch_add_relaxed(&dsm->waiting, (uint32_t) more);
+    (void) dn_fetch_add_relaxed(&dsm->waits, (UINT64_C(1) << 32) + 1);
+}
+
+static void dn_dsm_wait_ends(dn_dsm_t *dsm)
+{
+    (void) dn_fetch_add_relaxed(&dsm->waits, UINT64_MAX);
 }
 
 dn_status_t dn_dsm_wait(dn_dsm_t *dsm, dn_wait_t *wait, unsigned flags)
 {
-    dn_dsm_waits(dsm, 1);
+    dn_dsm_wait_begins(dsm);
     dn_dsm_pause(dsm->port, wait, flags);
-    dn_dsm_waits(dsm, -1);
+    dn_dsm_wait_ends(dsm);
     return 0 != dn_dsm_gone(dsm) && !dn_dsm_is_closing(dsm) ? DN_ERR_UNREACH : DN_OK;
 }
 
@@ -37,12 +42,12 @@ dn_status_t dn_dsm_end(dn_dsm_t *dsm, dn_dsm_op_t *op)
     const bool waits = 0 != dn_load_relaxed_u32(&op->under_way);
 
     if (waits) {
-        dn_dsm_waits(dsm, 1);
+        dn_dsm_wait_begins(dsm);
     }
     /* The wait goes on also when a process is gone: the memory is lent until the device returns it. */
     const dn_status_t status = dn_dsm_op_end(op, dsm->port);
     if (waits) {
-        dn_dsm_waits(dsm, -1);
+        dn_dsm_wait_ends(dsm);
     }
 
     /* If a process is gone, any error of the device counts as DN_ERR_UNREACH: the memory of that process is gone, too. */

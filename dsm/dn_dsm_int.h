@@ -344,7 +344,8 @@ struct dn_dsm {
     pthread_t server; /**< makes progress while the program computes */
     bool serves;      /**< there is a server */
     uint32_t stop;    /**< not 0: the server has to end. The thread that closes writes it. Atomic */
-    uint32_t waiting; /**< threads in dn_dsm_wait() or dn_dsm_end(), which make progress themselves. Atomic */
+    /** Threads in dn_dsm_wait() or dn_dsm_end(), which make progress themselves; in the upper 32 bits, how many such waits have begun. Atomic */
+    uint64_t waits;
 
     dn_dsm_stat_t stat; /**< atomic */
     char *map;          /**< path of the file for the page map; NULL: no map is made */

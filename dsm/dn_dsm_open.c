@@ -9,7 +9,6 @@
 #include "dn_dsm_host.h"
 
 #include <errno.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,12 +25,12 @@
 #else
 #    define DN_DSM_PLACES 16u
 #endif
-/** The server first polls so many times in vain. Then it makes so many short sleeps, as the next request often comes soon after the last
- * one. Then its sleeps get longer, up to the longest. */
-#define DN_DSM_POLLS        100u
-#define DN_DSM_NAPS         200u
-#define DN_DSM_SLEEP_MIN_NS 20000
-#define DN_DSM_SLEEP_MAX_NS 200000
+/** While the program waits in the library now and then, the server looks whether the program has done so within this time. Each look takes
+ * the core from the program for some 4 us where they share one. */
+#define DN_DSM_LOOK_NS 200000
+/** When so many looks have found that the program has, the server sleeps for this time before each look. */
+#define DN_DSM_LOOKS   8u
+#define DN_DSM_REST_NS 800000
 
 static pthread_mutex_t dn_dsm_opening = PTHREAD_MUTEX_INITIALIZER;
 static bool dn_dsm_taken; /**< a memory is open, or being opened. Under `dn_dsm_opening` */
@@ -141,53 +140,43 @@ static dn_status_t dn_dsm_open_port(dn_dsm_t *dsm, const dn_dsm_config_t *config
     return status;
 }
 
-/** A pause of the server that follows another one. */
-static long dn_dsm_longer(long ns)
+/** The server stands back while threads of the program wait in the library, or do so now and then: they make progress themselves, and the
+ * server would only be in their way. @return dn_dsm_t::waits, when no thread has waited for some time. */
+static uint64_t dn_dsm_stand_back(const dn_dsm_t *dsm)
 {
-    return DN_DSM_SLEEP_MAX_NS / 2 < ns ? DN_DSM_SLEEP_MAX_NS : 2 * ns;
+    const struct timespec look = {.tv_nsec = DN_DSM_LOOK_NS}, rest = {.tv_nsec = DN_DSM_REST_NS};
+    uint64_t seen, waits;
+    unsigned looks = 0;
+
+    do {
+        if (DN_DSM_LOOKS < ++looks) {
+            nanosleep(&rest, NULL);
+        }
+        seen = dn_load_relaxed(&dsm->waits);
+        nanosleep(&look, NULL);
+        waits = dn_load_relaxed(&dsm->waits);
+    } while ((0 != (uint32_t) waits || seen != waits) && 0 == dn_load_relaxed_u32(&dsm->stop));
+    return waits;
 }
 
-/** The server sleeps while a thread of the program waits in the library: this thread makes progress itself, and the server would only be in
- * its way. The first pause is short, since most waits are short, and the program may compute again. */
-static void dn_dsm_stand_back(const dn_dsm_t *dsm)
-{
-    struct timespec pause = {.tv_nsec = DN_DSM_SLEEP_MIN_NS};
-
-    while (0 != dn_load_relaxed_u32(&dsm->waiting) && 0 == dn_load_relaxed_u32(&dsm->stop)) {
-        nanosleep(&pause, NULL);
-        pause.tv_nsec = dn_dsm_longer(pause.tv_nsec);
-    }
-}
-
-/** The server: make progress while the program computes, for processes that need the progress of this process. */
+/** The server: make progress while the program computes, for processes that need the progress of this process. It sleeps until something
+ * comes for it. Meanwhile a thread of the device, where there is one, does what needs no progress. */
 static void *dn_dsm_serve(void *arg)
 {
     dn_dsm_t *dsm = arg;
-    struct timespec pause = {.tv_nsec = DN_DSM_SLEEP_MIN_NS};
+    dn_wait_t wait = {0};
+    uint64_t steps = 0, seen = 0;
 
     /* Without this, the kernel adds 50 us to each sleep. */
     (void) prctl(PR_SET_TIMERSLACK, 1000UL, 0UL, 0UL, 0UL);
-    for (unsigned idle = 0; 0 == dn_load_relaxed_u32(&dsm->stop);) {
-        const bool waited = 0 != dn_load_relaxed_u32(&dsm->waiting);
-        if (waited) {
-            dn_dsm_stand_back(dsm);
+    while (0 == dn_load_relaxed_u32(&dsm->stop)) {
+        if (seen != dn_load_relaxed(&dsm->waits)) {
+            seen = dn_dsm_stand_back(dsm);
         }
-        /* The program begins to compute, and what came last may not have been served: the server begins anew. */
-        if (waited || 0 < dn_progress(dsm->port)) {
-            idle = 0;
-            pause.tv_nsec = DN_DSM_SLEEP_MIN_NS;
-            continue;
-        }
-        idle++;
-        if (DN_DSM_POLLS > idle) {
-            sched_yield();
-            continue;
-        }
-        /* The server sleeps by the clock. The program gets the core meanwhile if they share one. */
-        nanosleep(&pause, NULL);
-        if (DN_DSM_POLLS + DN_DSM_NAPS < idle) {
-            idle = DN_DSM_POLLS + DN_DSM_NAPS;
-            pause.tv_nsec = dn_dsm_longer(pause.tv_nsec);
+        if (0 < dn_progress(dsm->port)) {
+            steps++;
+        } else {
+            (void) dn_wait(dsm->port, &wait, steps, DN_WAIT_SERVES);
         }
     }
     return NULL;
@@ -476,6 +465,7 @@ void dn_dsm_free(dn_dsm_t *dsm)
 
     dn_store_relaxed_u32(&dsm->stop, 1);
     if (dsm->serves) {
+        dn_wait_ring(dsm->port);
         pthread_join(dsm->server, NULL);
     }
     if (NULL != dsm->front) {

@@ -33,7 +33,7 @@ enum {
     BARRIERS = 2000,
     HANDS = 500,
     GIVES = 100,
-    QUEUES_US = 200,
+    QUEUES_US = 500,
     STRIDE = 389
 };
 
@@ -138,7 +138,8 @@ static double barriers(void)
     return (microseconds() - began) / BARRIERS;
 }
 
-/** Rank 0 gives the lock while rank 1 waits for it. Both are on one machine, whose clock they share. */
+/** Rank 0 gives the lock while rank 1 waits for it, awake. Rank 0 has had it for so long that rank 1 is in the queue. Both are on one
+ * machine, whose clock they share. */
 static double locks(void)
 {
     double sum = 0;
