@@ -27,19 +27,35 @@ static void dn_tree_read_credit(dn_tree_link_t *link)
     }
 }
 
+/** The flag in the place of the line that is number @p i of those to be taken next, from 0 on. */
+static uint64_t dn_tree_flag_ahead(const dn_tree_link_t *link, uint32_t i)
+{
+    return dn_load_acquire(&link->in[((uint32_t) link->taken + i) & (link->depth - 1)].flag);
+}
+
+/** Lines that have come and wait for their turn. */
+static uint32_t dn_tree_waiting(const dn_tree_link_t *link)
+{
+    uint32_t lines = 0;
+
+    /* As in dn_tree_look_marked(): a line of this lap, or it has not come. */
+    while (lines < link->depth
+           && ((uint32_t) dn_tree_flag_ahead(link, lines) | DN_TREE_MARK)
+                  == (((uint32_t) link->taken + lines + 1) | DN_TREE_MARK)) {
+        lines++;
+    }
+    return lines;
+}
+
 /** Look for what the other side has taken: in its credit word, and in lines of the other side that wait for their turn. */
 int dn_tree_find_room(dn_tree_link_t *link)
 {
-    const uint32_t taken = (uint32_t) link->taken;
+    const uint32_t waiting = dn_tree_waiting(link);
 
     dn_tree_read_credit(link);
-    for (uint32_t number = taken + 1; number - taken <= link->depth; number++) {
-        /* As in dn_tree_look_marked(): a line of this lap, or it has not come. */
-        const uint64_t flag = dn_load_acquire(&link->in[(number - 1) & (link->depth - 1)].flag);
-        if (((uint32_t) flag | DN_TREE_MARK) != (number | DN_TREE_MARK)) {
-            break;
-        }
-        dn_tree_heard(link, (uint32_t) (flag >> 32));
+    if (0 != waiting) {
+        /* The counts in lines do not fall: the last line says most. */
+        dn_tree_heard(link, (uint32_t) (dn_tree_flag_ahead(link, waiting - 1) >> 32));
     }
     return dn_tree_under_way(link) < link->depth;
 }
@@ -125,18 +141,26 @@ dn_status_t dn_tree_tell_given_up(dn_tree_t *tree)
     return DN_ERR_UNREACH;
 }
 
-/** Members to which lines of a step are still to go, or from which lines are still to come. */
-static uint64_t dn_tree_left_of(const dn_tree_op_t *op, uint32_t at)
+/** Members to which lines of a step are still to go. */
+static uint64_t dn_tree_left_to(const dn_tree_op_t *op, uint32_t at)
 {
-    const dn_tree_step_t *step = &op->step[at];
+    return at != op->at || op->put + op->batch < op->lines ? op->step[at].to : op->put_to;
+}
 
-    if (at != op->at) {
-        return step->to | step->from;
+/** Has a member still to send lines of a step? Lines that have come may wait for their turn. */
+static int dn_tree_left_from(const dn_tree_t *tree, uint32_t at, uint32_t member)
+{
+    const dn_tree_op_t *op = &tree->op;
+    const dn_tree_step_t *step = &op->step[at];
+    const int parts = DN_TREE_FOLD < step->use;
+    uint32_t lines = parts ? dn_tree_parts_from(tree, step, member) : op->lines;
+
+    if (at == op->at && member >= op->got_next) {
+        lines = parts ? 0 : lines - op->got - 1;
+    } else if (at == op->at) {
+        lines -= !parts ? op->got : member + 1 == op->got_next ? op->part_got : 0;
     }
-    const uint64_t to = op->put + op->batch < op->lines ? step->to : op->put_to;
-    const uint64_t next = op->got_next < DN_TREE_RADIX_MAX ? dn_tree_bit(op->got_next) - 1 : UINT64_MAX;
-    const uint64_t from = op->got + 1 < op->lines ? step->from : step->from & next;
-    return to | (op->got < op->lines ? from : 0);
+    return dn_tree_waiting(&tree->group[step->group].link[member]) < lines;
 }
 
 int dn_tree_needs(const dn_tree_t *tree, uint32_t rank)
@@ -145,8 +169,11 @@ int dn_tree_needs(const dn_tree_t *tree, uint32_t rank)
 
     for (uint32_t at = op->at; at < op->steps && !tree->failed; at++) {
         const dn_tree_group_t *group = &tree->group[op->step[at].group];
-        for (uint64_t left = dn_tree_left_of(op, at); 0 != left; left &= left - 1) {
-            if (rank == dn_tree_member_rank(tree, group, (uint32_t) __builtin_ctzll(left))) {
+        const uint64_t to = dn_tree_left_to(op, at);
+        for (uint64_t left = to | op->step[at].from; 0 != left; left &= left - 1) {
+            const uint32_t member = (uint32_t) __builtin_ctzll(left);
+            if (rank == dn_tree_member_rank(tree, group, member)
+                && (0 != (to & dn_tree_bit(member)) || dn_tree_left_from(tree, at, member))) {
                 return 1;
             }
         }

@@ -146,7 +146,7 @@ DN_API dn_status_t dn_tree_free(dn_tree_t *tree);
  */
 DN_API void dn_tree_give_up(dn_tree_t *tree);
 
-/** Not 0: the operation under way still waits for lines of a rank, or has to send lines to it. If that rank is
+/** Not 0: the operation under way still waits for lines of a rank that have not come, or has to send lines to it. If that rank is
  * gone, the caller gives the tree up. A rank that has done its part may leave in order. */
 DN_API int dn_tree_needs(const dn_tree_t *tree, uint32_t rank);
 

@@ -135,6 +135,11 @@ static inline uint32_t dn_tree_lines_of(size_t len)
     return (uint32_t) ((len + DN_AOTF_LINE_MAX - 1) / DN_AOTF_LINE_MAX);
 }
 
+uint32_t dn_tree_parts_from(const dn_tree_t *tree, const dn_tree_step_t *step, uint32_t member)
+{
+    return dn_tree_lines_of(dn_tree_span(tree, step, member, 0).count * tree->op.len);
+}
+
 /** Bytes of a line of a span; 0: it has no such line. */
 static inline size_t dn_tree_part(const dn_tree_op_t *op, dn_tree_span_t span, uint32_t line)
 {

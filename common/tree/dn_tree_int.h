@@ -161,6 +161,9 @@ dn_status_t dn_tree_all(dn_tree_t *tree, dn_tree_use_t up, dn_tree_use_t across,
  * peer is gone. */
 dn_status_t dn_tree_run_exchange(dn_tree_t *tree, const dn_tree_step_t *step);
 
+/** Lines that a member sends to this process in such a step. */
+uint32_t dn_tree_parts_from(const dn_tree_t *tree, const dn_tree_step_t *step, uint32_t member);
+
 /** As dn_tree_barrier() and the other operations, for any tree. */
 dn_status_t dn_tree_start_barrier(dn_tree_t *tree);
 dn_status_t dn_tree_start_bcast(dn_tree_t *tree, uint32_t root, void *buf, size_t len);

@@ -53,7 +53,7 @@ static inline void forest_open(forest_t *forest, uint32_t ranks)
     forest_open_at(forest, ranks, 0);
 }
 
-static void forest_close(forest_t *forest)
+static inline void forest_close(forest_t *forest)
 {
     for (uint32_t i = 0; i < forest->ranks; i++) {
         dn_close(forest->port[i]);
