@@ -92,6 +92,7 @@ typedef struct coll_llcm_module {
     bool mapped; /**< lines come to this process without dn_progress(); another process may find otherwise */
     bool spans_hosts;        /**< the communicator has processes on several hosts: the same in all of them */
     bool crowded;            /**< processes share cores: agreed on with the tree, or the areas */
+    bool given_up;           /**< the tree is given up, and is in coll_llcm_t::left with its peers */
     uint8_t few;             /**< calls of the collectives of COLL_LLCM_FEW; counted up to COLL_LLCM_FEW */
     uint64_t losses;         /**< coll_llcm.losses when coll_llcm_watch() last looked */
     unsigned turns;          /**< of its nonblocking operations, in coll_llcm_advance() */
@@ -142,10 +143,12 @@ struct coll_llcm_request {
 
 OBJ_CLASS_DECLARATION(coll_llcm_request_t);
 
-/** A tree whose communicator was freed. A peer may still write a word to the tree. */
+/** A tree whose communicator was freed, while a peer may still write a word to the tree; or a tree that is given up. */
 typedef struct coll_llcm_left {
     struct coll_llcm_left *next;
     dn_tree_t *tree;
+    dn_peer_t **peer; /**< of a tree that is given up: coll_llcm_module_t::peer; else NULL */
+    int size;         /**< elements of peer */
     size_t llcm_bytes;
 } coll_llcm_left_t;
 
@@ -154,9 +157,10 @@ typedef struct coll_llcm {
     /** dn_ompi_shares_core() at the last set-up; a hint, which other threads may read meanwhile */
     bool oversubscribed;
     uint64_t losses;        /**< lost peers; each of them has a user pointer then */
-    opal_mutex_t lock;      /**< protects left, llcm_used and areas */
+    opal_mutex_t lock;      /**< protects left, warns, llcm_used and areas */
     coll_llcm_left_t *left; /**< trees that are not yet freed */
     size_t llcm_used;       /**< bytes of LLCM that trees take */
+    bool warns;             /**< progress warns peers of trees that are given up */
     struct {
         opal_mutex_t lock;         /**< protects what follows, and trees with pending operations */
         dn_round_t modules;        /**< coll_llcm_module_t::requests of modules with operations */
@@ -197,6 +201,9 @@ bool coll_llcm_all_agree(coll_llcm_module_t *module, struct ompi_communicator_t 
 bool coll_llcm_has_plenty(void);
 /** The communicator is freed: give back what coll_llcm_set_up() took. */
 void coll_llcm_tear_down(coll_llcm_module_t *module);
+/** An operation of the tree has failed: the tree is given up. From now on progress tells the processes that begin to wait for room for
+ * lines which this process does not take any more (dn_tree_warn()). @return OMPI_ERR_UNREACH. */
+int coll_llcm_failed(coll_llcm_module_t *module);
 /** Free trees of coll_llcm_t::left to which no peer writes any more. @param[in] all  Free all of them, as the port closes. */
 void coll_llcm_free_left(bool all);
 /** @} */
@@ -313,7 +320,7 @@ static inline int coll_llcm_wait(coll_llcm_module_t *module, dn_status_t status)
         coll_llcm_poll(module, &wait, polls);
         status = dn_tree_test(module->tree);
     }
-    return OPAL_LIKELY(DN_OK == status) ? OMPI_SUCCESS : OMPI_ERR_UNREACH;
+    return OPAL_LIKELY(DN_OK == status) ? OMPI_SUCCESS : coll_llcm_failed(module);
 }
 
 /** Bytes of data in so many elements. */

@@ -87,6 +87,7 @@ static void module_construct(coll_llcm_module_t *module)
     module->requests = (dn_queue_t){0};
     module->mapped = true;
     module->crowded = false;
+    module->given_up = false;
     module->few = 0;
     module->state = COLL_LLCM_NEW;
     memset(&module->saved, 0, sizeof(module->saved));

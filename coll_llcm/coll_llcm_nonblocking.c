@@ -177,6 +177,9 @@ static void nonblocking_settle(coll_llcm_module_t *module, dn_fifo_t *done)
         coll_llcm_watch(module);
     }
     while (DN_INPROGRESS != status) {
+        if (OPAL_UNLIKELY(DN_OK != status)) {
+            (void) coll_llcm_failed(module);
+        }
         dn_queue_item_t *item = dn_queue_pop(&coll_llcm.nonblocking.modules, &module->requests);
         nonblocking_request_of(item)->status = status;
         dn_fifo_push(done, item);
@@ -288,6 +291,8 @@ static dn_status_t nonblocking_begin(coll_llcm_request_t *own)
     }
     if (DN_INPROGRESS == status) {
         nonblocking_enqueue(own);
+    } else if (OPAL_UNLIKELY(DN_OK != status)) {
+        (void) coll_llcm_failed(module);
     }
     opal_mutex_unlock(&coll_llcm.nonblocking.lock);
     if (registers) {

@@ -236,45 +236,83 @@ bool coll_llcm_set_up(coll_llcm_module_t *module, struct ompi_communicator_t *co
     return true;
 }
 
-/** Keep a tree until no peer writes to it any more. */
-static void setup_leave(dn_tree_t *tree, size_t bytes)
+/** dn_ompi_progress_fn_t */
+static int setup_warn(void)
+{
+    if (0 == opal_mutex_trylock(&coll_llcm.lock)) {
+        for (const coll_llcm_left_t *left = coll_llcm.left; NULL != left; left = left->next) {
+            if (NULL != left->peer) {
+                dn_tree_warn(left->tree);
+            }
+        }
+        opal_mutex_unlock(&coll_llcm.lock);
+    }
+    return 0;
+}
+
+static void disconnect_all(dn_peer_t **peer, int size)
+{
+    for (int rank = 0; rank < size; rank++) {
+        if (NULL != peer[rank]) {
+            dn_disconnect(peer[rank]);
+        }
+    }
+    free(peer);
+}
+
+/** Keep a tree until no peer writes to it any more, or the port closes. @param[in] peer  As coll_llcm_left_t::peer. @return false: no
+ * memory. */
+static bool setup_leave(const coll_llcm_module_t *module, dn_peer_t **peer)
 {
     coll_llcm_left_t *left = malloc(sizeof(*left));
 
     if (NULL == left) {
-        dn_tree_abandon(tree);
-        return;
+        return false;
     }
-    left->tree = tree;
-    left->llcm_bytes = bytes;
+    left->tree = module->tree;
+    left->peer = peer;
+    left->size = NULL == peer ? 0 : module->size;
+    left->llcm_bytes = module->llcm_bytes;
     opal_mutex_lock(&coll_llcm.lock);
     left->next = coll_llcm.left;
     coll_llcm.left = left;
+    const bool adds = NULL != peer && !coll_llcm.warns;
+    coll_llcm.warns = coll_llcm.warns || adds;
     opal_mutex_unlock(&coll_llcm.lock);
+    if (adds) {
+        dn_ompi_progress_add(setup_warn, DN_OMPI_CARRIES_NONE);
+    }
+    return true;
+}
+
+int coll_llcm_failed(coll_llcm_module_t *module)
+{
+    /* Without memory for it, the next operation that fails tries again. */
+    module->given_up = module->given_up || setup_leave(module, module->peer);
+    return OMPI_ERR_UNREACH;
 }
 
 void coll_llcm_tear_down(coll_llcm_module_t *module)
 {
-    if (NULL != module->tree) {
-        if (DN_OK == dn_tree_free(module->tree)) {
+    if (!module->given_up) {
+        if (NULL != module->tree && DN_OK == dn_tree_free(module->tree)) {
             coll_llcm_share_return(module->llcm_bytes);
-        } else {
-            setup_leave(module->tree, module->llcm_bytes);
+        } else if (NULL != module->tree && !setup_leave(module, NULL)) {
+            dn_tree_abandon(module->tree);
         }
-        module->tree = NULL;
+        disconnect_all(module->peer, module->size);
     }
-    for (int rank = 0; rank < module->size; rank++) {
-        if (NULL != module->peer[rank]) {
-            dn_disconnect(module->peer[rank]);
-        }
-    }
-    free(module->peer);
+    module->tree = NULL;
     module->peer = NULL;
     module->size = 0;
 }
 
 void coll_llcm_free_left(bool all)
 {
+    if (all && coll_llcm.warns) {
+        dn_ompi_progress_remove(setup_warn);
+        coll_llcm.warns = false;
+    }
     opal_mutex_lock(&coll_llcm.lock);
     for (coll_llcm_left_t **at = &coll_llcm.left; NULL != *at;) {
         coll_llcm_left_t *left = *at;
@@ -287,6 +325,7 @@ void coll_llcm_free_left(bool all)
         if (!gone) {
             dn_tree_abandon(left->tree);
         }
+        disconnect_all(left->peer, left->size);
         coll_llcm.llcm_used -= left->llcm_bytes;
         *at = left->next;
         free(left);

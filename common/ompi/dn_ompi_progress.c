@@ -17,7 +17,7 @@
 #include "opal/mca/btl/base/base.h"
 #include "opal/runtime/opal_progress.h"
 
-/** The most functions at a time. Each component adds one. */
+/** The most functions at a time. Each component adds one, coll_llcm two. */
 #define FUNCTIONS 8
 
 /** Calls in vain after which the callback calls dn_wait(): where cores are shared, and where they are not. A call takes about 50 ns. A

@@ -119,6 +119,28 @@ void dn_tree_give_up(dn_tree_t *tree)
     (void) dn_tree_tell_given_up(tree);
 }
 
+/**
+ * Tell a member that the tree is given up, if it was not told. A member that was told may leave the tree, so the word is never written
+ * again. Several threads may be here (dn_tree_warn()). The one that sets the bit writes the word. This is all that the bit decides, so it
+ * orders no other access.
+ * @return DN_ERR_AGAIN: it cannot be told now.
+ */
+static dn_status_t dn_tree_tell_member(dn_tree_group_t *group, uint32_t member)
+{
+    const dn_tree_link_t *link = &group->link[member];
+    const uint64_t bit = dn_tree_bit(member);
+    const uint64_t word = DN_TREE_GIVEN_UP | link->taken;
+
+    if (0 != (dn_fetch_or_relaxed(&group->told, bit) & bit)) {
+        return DN_OK;
+    }
+    const dn_status_t status = dn_aotf(link->peer, link->credit_off, word, sizeof(word));
+    if (DN_ERR_AGAIN == status) {
+        (void) dn_fetch_and_seq_cst(&group->told, ~bit);
+    }
+    return status;
+}
+
 dn_status_t dn_tree_tell_given_up(dn_tree_t *tree)
 {
     dn_tree_op_t *op = &tree->op;
@@ -131,14 +153,33 @@ dn_status_t dn_tree_tell_given_up(dn_tree_t *tree)
         op->put = op->lines - 1;
         op->batch = 1;
         for (; 0 != op->put_to; op->put_to &= op->put_to - 1) {
-            dn_tree_link_t *link = &tree->group[step->group].link[__builtin_ctzll(op->put_to)];
-            const uint64_t word = DN_TREE_GIVEN_UP | link->taken;
-            if (DN_ERR_AGAIN == dn_aotf(link->peer, link->credit_off, word, sizeof(word))) {
+            const uint32_t member = (uint32_t) __builtin_ctzll(op->put_to);
+            if (DN_ERR_AGAIN == dn_tree_tell_member(&tree->group[step->group], member)) {
                 return DN_INPROGRESS;
             }
         }
     }
+    dn_tree_warn(tree);
     return DN_ERR_UNREACH;
+}
+
+/**
+ * A member whose ring is full waits for this process to take lines: all `depth` lines after the last that it was told of are here. Half of
+ * them are enough to tell it. By them it is certain that the member has not left: dn_tree_free() waits while so many lines are not known
+ * to be taken. `taken` and `told` do not change in a tree that is given up.
+ */
+void dn_tree_warn(dn_tree_t *tree)
+{
+    for (uint32_t g = 0; g < tree->groups; g++) {
+        dn_tree_group_t *group = &tree->group[g];
+        for (uint32_t m = 0; m < group->members; m++) {
+            const dn_tree_link_t *link = &group->link[m];
+            if (m != group->self
+                && (uint32_t) link->taken - link->told + dn_tree_waiting(link) >= link->depth / 2) {
+                (void) dn_tree_tell_member(group, m);
+            }
+        }
+    }
 }
 
 /** Members to which lines of a step are still to go. */

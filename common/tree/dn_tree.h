@@ -38,7 +38,8 @@
  * operations that do not commute need.
  *
  * A process that is gone sends no lines. Members that wait for its lines learn of the loss from elsewhere
- * (dn_lost_set()), and give the tree up. This tells the members that wait for their own lines in turn.
+ * (dn_lost_set()), and give the tree up. This tells the members that wait for their own lines in turn. It also tells the members
+ * whose lines fill half of a link, since these members will wait for room. Such a member cannot have freed its tree.
  *
  * Threads: one thread at a time uses a tree; different trees may be used at once where the port has threads.
  */
@@ -141,10 +142,17 @@ DN_API dn_status_t dn_tree_free(dn_tree_t *tree);
 
 /**
  * Give a tree up, since a process of the tree is gone (dn_lost_set(), dn_peer_check()): the operation under
- * way and all later operations fail with DN_ERR_UNREACH. Members that wait for lines of this process are told:
- * see dn_tree_heed().
+ * way and all later operations fail with DN_ERR_UNREACH. Members that wait for lines of this process, or for room for their own
+ * lines, are told: see dn_tree_heed(). Members that begin to wait later are told by the next operation that fails, and by
+ * dn_tree_warn().
  */
 DN_API void dn_tree_give_up(dn_tree_t *tree);
+
+/** Tell the members that wait for room, since the tree was given up, for lines that this process does not take any more. In a tree that
+ * is given up, call this now and then until it is abandoned: such a member may wait in an operation that has failed here before, and
+ * dn_tree_give_up() does not tell members that may have left. Unlike the other functions, this one may be called while another thread
+ * uses the tree. */
+DN_API void dn_tree_warn(dn_tree_t *tree);
 
 /** Not 0: the operation under way still waits for lines of a rank that have not come, or has to send lines to it. If that rank is
  * gone, the caller gives the tree up. A rank that has done its part may leave in order. */

@@ -63,6 +63,7 @@ typedef struct dn_tree_group {
     uint32_t depth; /**< lines of a link */
     int mapped;     /**< lines come without dn_progress() */
     uint32_t batch; /**< most lines that go together to each other member */
+    uint64_t told;  /**< members that were told that the tree is given up: bits */
     /** members + 1 positions: member i stands for the positions from start[i] to start[i + 1] - 1 */
     uint32_t *start;
     dn_tree_link_t *link; /**< by member; the entry of this process is not used */

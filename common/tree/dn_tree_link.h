@@ -30,8 +30,8 @@ int dn_tree_find_room(dn_tree_link_t *link);
 /** Tell the other side what was taken, or note that this is to be done later. */
 void dn_tree_tell(dn_tree_t *tree, dn_tree_link_t *link);
 /**
- * In a tree that is given up: tell the members that still wait for lines of this operation. They cannot have left the tree, so
- * their LLCM still belongs to the tree. @return DN_INPROGRESS: not all could be told now; DN_ERR_UNREACH: done.
+ * In a tree that is given up: tell the members that still wait for lines of this operation, then those of dn_tree_warn(). They cannot
+ * have left the tree, so their LLCM still belongs to the tree. @return DN_INPROGRESS: not all could be told now; DN_ERR_UNREACH: done.
  */
 dn_status_t dn_tree_tell_given_up(dn_tree_t *tree);
 /** Tell the members that could not be told before. */

@@ -7,7 +7,8 @@
  *
  *   collectives_lost FOLDER [DOUBLES [KIND]]
  *
- * They are short ones, or long ones of so many doubles; or all of one kind, one of those in the table below, of which an error ends the job.
+ * They are short ones, or long ones of so many doubles; or all of one kind, one of those in the table below. An error ends the job, where
+ * the table does not say that it is returned.
  *
  * Each rank makes a file of its number there, named R.ready after the first collectives and R.lost after the failure. It
  * ends with status 3 once all have made theirs, without MPI.
@@ -33,12 +34,13 @@ static void mark(const char *folder, int rank, const char *what)
     verify_that(NULL != file && 0 == fclose(file), "a file cannot be made");
 }
 
-/** Until all have failed, or for LONGEST_S: who ends before has mpirun end the others. */
-static void linger(const char *folder, int ranks)
+/** Until all have failed, or for LONGEST_S: who ends before has mpirun end the others. @param progresses  not 0: call MPI meanwhile. */
+static void linger(const char *folder, int ranks, int progresses)
 {
     enum { STEP_MS = 20 };
     char path[PATH];
     int rank = 0;
+    int here;
 
     for (int waited = 0; rank < ranks && waited < LONGEST_S * 1000; waited += STEP_MS) {
         for (; rank < ranks; rank++) {
@@ -46,6 +48,9 @@ static void linger(const char *folder, int ranks)
             if (0 != access(path, F_OK)) {
                 break;
             }
+        }
+        if (progresses) {
+            MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_SELF, &here, MPI_STATUS_IGNORE);
         }
         verify_sleep_ms(STEP_MS);
     }
@@ -98,55 +103,68 @@ typedef struct buffers {
     int count, rank, ranks, root;
 } buffers_t;
 
-static void allgather(const buffers_t *b)
+static int allgather(const buffers_t *b)
 {
-    MPI_Allgather(b->in, b->count, MPI_DOUBLE, b->out, b->count, MPI_DOUBLE, MPI_COMM_WORLD);
+    return MPI_Allgather(b->in, b->count, MPI_DOUBLE, b->out, b->count, MPI_DOUBLE, MPI_COMM_WORLD);
 }
 
-static void alltoall(const buffers_t *b)
+static int alltoall(const buffers_t *b)
 {
-    MPI_Alltoall(b->in, b->count, MPI_DOUBLE, b->out, b->count, MPI_DOUBLE, MPI_COMM_WORLD);
+    return MPI_Alltoall(b->in, b->count, MPI_DOUBLE, b->out, b->count, MPI_DOUBLE, MPI_COMM_WORLD);
 }
 
-static void reduce_scatter(const buffers_t *b)
+static int reduce_scatter(const buffers_t *b)
 {
-    MPI_Reduce_scatter_block(b->in, b->out, b->count, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+    return MPI_Reduce_scatter_block(b->in, b->out, b->count, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
 }
 
-static void gather(const buffers_t *b)
+static int gather(const buffers_t *b)
 {
-    MPI_Gather(b->in, b->count, MPI_DOUBLE, b->out, b->count, MPI_DOUBLE, b->root, MPI_COMM_WORLD);
+    return MPI_Gather(b->in, b->count, MPI_DOUBLE, b->out, b->count, MPI_DOUBLE, b->root, MPI_COMM_WORLD);
 }
 
-static void ibcast(const buffers_t *b)
+static int reduce_to_0(const buffers_t *b)
+{
+    return MPI_Reduce(b->in, b->out, b->count, MPI_DOUBLE, MPI_SUM, 0, MPI_COMM_WORLD);
+}
+
+static int bcast_from_0(const buffers_t *b)
+{
+    return MPI_Bcast(b->out, b->count, MPI_DOUBLE, 0, MPI_COMM_WORLD);
+}
+
+static int ibcast(const buffers_t *b)
 {
     MPI_Request request;
+    const int rc = MPI_Ibcast(b->out, b->count, MPI_DOUBLE, b->root, MPI_COMM_WORLD, &request);
 
-    MPI_Ibcast(b->out, b->count, MPI_DOUBLE, b->root, MPI_COMM_WORLD, &request);
-    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    return MPI_SUCCESS == rc ? MPI_Wait(&request, MPI_STATUS_IGNORE) : rc;
 }
 
-static void iallreduce(const buffers_t *b)
+static int iallreduce(const buffers_t *b)
 {
     MPI_Request request;
+    const int rc = MPI_Iallreduce(b->in, b->out, b->count, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD, &request);
 
-    MPI_Iallreduce(b->in, b->out, b->count, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD, &request);
-    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    return MPI_SUCCESS == rc ? MPI_Wait(&request, MPI_STATUS_IGNORE) : rc;
 }
 
 static const struct kind {
     const char *name;
-    void (*call)(const buffers_t *buffers);
+    int (*call)(const buffers_t *buffers);
+    int returns; /**< not 0: an error is returned */
 } kinds[] = {
-    {"allgather", allgather}, {"alltoall", alltoall}, {"reduce_scatter", reduce_scatter},
-    {"gather", gather},       {"ibcast", ibcast},     {"iallreduce", iallreduce},
+    {"allgather", allgather, 0}, {"alltoall", alltoall, 0},     {"reduce_scatter", reduce_scatter, 0},
+    {"gather", gather, 0},       {"reduce", reduce_to_0, 1},    {"bcast", bcast_from_0, 1},
+    {"ibcast", ibcast, 0},       {"iallreduce", iallreduce, 0},
 };
 
-/** Collectives of one kind, until one of them ends the job. */
+/** Collectives of one kind, until one of them fails. */
 static _Noreturn void repeat(const char *folder, const char *name, buffers_t *buffers)
 {
     const size_t doubles = (size_t) buffers->count * (size_t) buffers->ranks;
     const struct kind *kind = kinds;
+    int rc = MPI_SUCCESS;
 
     while (kind < kinds + sizeof(kinds) / sizeof(kinds[0]) && 0 != strcmp(name, kind->name)) {
         kind++;
@@ -155,13 +173,21 @@ static _Noreturn void repeat(const char *folder, const char *name, buffers_t *bu
     buffers->in = calloc(doubles, sizeof(*buffers->in));
     buffers->out = calloc(doubles, sizeof(*buffers->out));
     verify_that(NULL != buffers->in && NULL != buffers->out, "no memory for collectives");
-    for (int round = 0;; round++) {
+    if (kind->returns) {
+        MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    }
+    for (int round = 0; MPI_SUCCESS == rc; round++) {
         if (FIRST == round) {
             mark(folder, buffers->rank, "ready");
         }
         buffers->root = round % buffers->ranks;
-        kind->call(buffers);
+        rc = kind->call(buffers);
     }
+    /* A rank may have got through the one that has failed here, and wait in the next one. */
+    verify_that(MPI_SUCCESS != kind->call(buffers), "a collective with a lost process was done");
+    mark(folder, buffers->rank, "lost");
+    linger(folder, buffers->ranks, 1);
+    _exit(3);
 }
 
 static int ibarrier(void)
@@ -206,6 +232,6 @@ int main(int argc, char **argv)
     verify_that(MPI_SUCCESS != ibarrier(), "a nonblocking barrier with a lost process was passed");
     verify_that(MPI_SUCCESS != reduce(ranks), "a reduction with a lost process was done");
     mark(argv[1], rank, "lost");
-    linger(argv[1], ranks);
+    linger(argv[1], ranks, 0);
     _exit(3);
 }
