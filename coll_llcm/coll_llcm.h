@@ -101,7 +101,6 @@ typedef struct coll_llcm_module {
     struct ompi_communicator_t *comm; /**< whose module it is; NULL until a set-up */
     dn_peer_t **peer;                 /**< by rank: a peer that the tree has a link to; else NULL */
     int size;                         /**< elements of peer */
-    size_t llcm_bytes;                /**< bytes of LLCM that the tree takes */
     dn_tree_long_t *lng;              /**< NULL unless area_state is COLL_LLCM_READY */
     coll_llcm_area_t *area;           /**< the area of this process; NULL: none */
     coll_llcm_state_t area_state;
@@ -149,7 +148,6 @@ typedef struct coll_llcm_left {
     dn_tree_t *tree;
     dn_peer_t **peer; /**< of a tree that is given up: coll_llcm_module_t::peer; else NULL */
     int size;         /**< elements of peer */
-    size_t llcm_bytes;
 } coll_llcm_left_t;
 
 typedef struct coll_llcm {
@@ -157,9 +155,8 @@ typedef struct coll_llcm {
     /** dn_ompi_shares_core() at the last set-up; a hint, which other threads may read meanwhile */
     bool oversubscribed;
     uint64_t losses;        /**< lost peers; each of them has a user pointer then */
-    opal_mutex_t lock;      /**< protects left, warns, llcm_used and areas */
+    opal_mutex_t lock;      /**< protects left, warns and areas */
     coll_llcm_left_t *left; /**< trees that are not yet freed */
-    size_t llcm_used;       /**< bytes of LLCM that trees take */
     bool warns;             /**< progress warns peers of trees that are given up */
     struct {
         opal_mutex_t lock;         /**< protects what follows, and trees with pending operations */

@@ -69,37 +69,33 @@ static size_t whole_share(void)
                : 0;
 }
 
-/** Take some bytes of this share. @return false: not enough bytes are left. */
-static bool coll_llcm_share_reserve(size_t bytes)
+/** Are so many bytes of this share left? What trees took in earlier sessions of this process counts, too, as long as the port is the same.
+ * The lock is held. */
+static bool share_has(size_t bytes)
 {
     const size_t whole = whole_share();
+    const size_t taken = dn_llcm_taken(coll_llcm.port);
 
-    coll_llcm_free_left(false);
-    opal_mutex_lock(&coll_llcm.lock);
-    const bool room = bytes <= whole && coll_llcm.llcm_used <= whole - bytes;
-    if (room) {
-        coll_llcm.llcm_used += bytes;
-    }
-    opal_mutex_unlock(&coll_llcm.lock);
-    return room;
+    return bytes <= whole && taken <= whole - bytes;
 }
 
 bool coll_llcm_has_plenty(void)
 {
-    const size_t whole = whole_share();
+    coll_llcm_free_left(false);
+    return dn_llcm_taken(coll_llcm.port) <= whole_share() / 2;
+}
+
+/** Make this process's part of the tree in this share. @return false: it could not be made. */
+static bool share_create(const dn_tree_config_t *config, dn_tree_card_t *card, dn_tree_t **tree_p)
+{
+    size_t bytes;
 
     coll_llcm_free_left(false);
     opal_mutex_lock(&coll_llcm.lock);
-    const bool plenty = coll_llcm.llcm_used <= whole / 2;
+    const bool good = DN_OK == dn_tree_llcm_bytes(config, &bytes) && share_has(bytes)
+                      && DN_OK == dn_tree_create(coll_llcm.port, config, card, tree_p);
     opal_mutex_unlock(&coll_llcm.lock);
-    return plenty;
-}
-
-static void coll_llcm_share_return(size_t bytes)
-{
-    opal_mutex_lock(&coll_llcm.lock);
-    coll_llcm.llcm_used -= bytes;
-    opal_mutex_unlock(&coll_llcm.lock);
+    return good;
 }
 
 /** Connect to the processes to which the tree has links. @return whether all are reached. */
@@ -132,18 +128,9 @@ static bool make_part(coll_llcm_module_t *module, struct ompi_communicator_t *co
                                      .radix = dn_ompi_params.coll.radix,
                                      .depth = 1u << dn_ompi_params.coll.depth,
                                      .place = place};
-    size_t bytes;
 
-    if (NULL == coll_llcm.port || DN_OK != dn_tree_llcm_bytes(&config, &bytes)
-        || !coll_llcm_share_reserve(bytes)) {
-        return false;
-    }
-    if (DN_OK != dn_tree_create(coll_llcm.port, &config, card, tree_p)) {
-        coll_llcm_share_return(bytes);
-        return false;
-    }
-    module->llcm_bytes = bytes;
-    return connect_peers(module, comm, *tree_p);
+    return NULL != coll_llcm.port && share_create(&config, card, tree_p)
+           && connect_peers(module, comm, *tree_p);
 }
 
 /** What the set-up needs of all ranks. */
@@ -262,17 +249,16 @@ static void disconnect_all(dn_peer_t **peer, int size)
 
 /** Keep a tree until no peer writes to it any more, or the port closes. @param[in] peer  As coll_llcm_left_t::peer. @return false: no
  * memory. */
-static bool setup_leave(const coll_llcm_module_t *module, dn_peer_t **peer)
+static bool setup_leave(dn_tree_t *tree, dn_peer_t **peer, int size)
 {
     coll_llcm_left_t *left = malloc(sizeof(*left));
 
     if (NULL == left) {
         return false;
     }
-    left->tree = module->tree;
+    left->tree = tree;
     left->peer = peer;
-    left->size = NULL == peer ? 0 : module->size;
-    left->llcm_bytes = module->llcm_bytes;
+    left->size = size;
     opal_mutex_lock(&coll_llcm.lock);
     left->next = coll_llcm.left;
     coll_llcm.left = left;
@@ -288,16 +274,15 @@ static bool setup_leave(const coll_llcm_module_t *module, dn_peer_t **peer)
 int coll_llcm_failed(coll_llcm_module_t *module)
 {
     /* Without memory for it, the next operation that fails tries again. */
-    module->given_up = module->given_up || setup_leave(module, module->peer);
+    module->given_up = module->given_up || setup_leave(module->tree, module->peer, module->size);
     return OMPI_ERR_UNREACH;
 }
 
 void coll_llcm_tear_down(coll_llcm_module_t *module)
 {
     if (!module->given_up) {
-        if (NULL != module->tree && DN_OK == dn_tree_free(module->tree)) {
-            coll_llcm_share_return(module->llcm_bytes);
-        } else if (NULL != module->tree && !setup_leave(module, NULL)) {
+        if (NULL != module->tree && DN_OK != dn_tree_free(module->tree)
+            && !setup_leave(module->tree, NULL, 0)) {
             dn_tree_abandon(module->tree);
         }
         disconnect_all(module->peer, module->size);
@@ -326,7 +311,6 @@ void coll_llcm_free_left(bool all)
             dn_tree_abandon(left->tree);
         }
         disconnect_all(left->peer, left->size);
-        coll_llcm.llcm_used -= left->llcm_bytes;
         *at = left->next;
         free(left);
     }

@@ -255,6 +255,8 @@ DN_API dn_status_t dn_lost_set(dn_port_t *port, unsigned channel, dn_lost_fn_t f
 DN_API dn_status_t dn_llcm_alloc(dn_port_t *port, size_t len, uint64_t *off_p, void **mem_p);
 /** Give a piece back: the offset and length of its dn_llcm_alloc(). */
 DN_API void dn_llcm_free(dn_port_t *port, uint64_t off, size_t len);
+/** Bytes of all pieces that were taken and not given back. */
+DN_API size_t dn_llcm_taken(dn_port_t *port);
 
 /**
  * AOTF: put 1 to 8 bytes into a peer's LLCM, in one store when naturally aligned.

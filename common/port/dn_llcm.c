@@ -71,3 +71,16 @@ void dn_llcm_free(dn_port_t *port, uint64_t off, size_t len)
                  (uint32_t) (len / DN_LLCM_UNIT + (0 != len % DN_LLCM_UNIT)), 0);
     dn_port_unlock(port);
 }
+
+size_t dn_llcm_taken(dn_port_t *port)
+{
+    const dn_llcm_t *llcm = &port->llcm;
+    size_t units = 0;
+
+    dn_port_lock(port);
+    for (uint32_t i = 0; i < (llcm->units + 63) / 64; i++) {
+        units += (size_t) __builtin_popcountll(llcm->taken[i]);
+    }
+    dn_port_unlock(port);
+    return units * DN_LLCM_UNIT;
+}

@@ -4,7 +4,7 @@
  */
 /** @file
  * Pieces of LLCM are aligned, zeroed, apart from each other and inside the peers' limit; what is given
- * back can be had again, and a full LLCM is refused with a sentence.
+ * back can be had again, and a full LLCM is refused with a sentence. It is known how much is taken.
  */
 #include "dn_config.h"
 
@@ -99,6 +99,7 @@ static void random_order(void **state)
     static piece_t piece[PIECES];
     unsigned count = 0;
     uint64_t random = 9;
+    size_t taken = 0;
     const size_t before = room();
 
     assert_in_range(before, LLCM / 2, LLCM);
@@ -110,13 +111,16 @@ static void random_order(void **state)
                 assert_int_equal(used[piece[count].off + k], 0);
                 used[piece[count].off + k] = 1;
             }
+            taken += (piece[count].len + 63) / 64 * 64;
             count++;
         } else if (0 < count) {
             const unsigned at = (unsigned) dn_test_below(&random, count);
             memset(used + piece[at].off, 0, piece[at].len);
             dn_llcm_free(port, piece[at].off, piece[at].len);
+            taken -= (piece[at].len + 63) / 64 * 64;
             piece[at] = piece[--count];
         }
+        assert_int_equal(dn_llcm_taken(port), taken);
     }
     while (0 < count) {
         count--;

@@ -4,7 +4,7 @@
  */
 /** @file
  * A tree is freed once no peer can write into its LLCM any more, and not before: a broadcast's root that has run ahead has
- * to wait, and what lies there after it was freed stays as it is.
+ * to wait, and what lies there after it was freed stays as it is. The LLCM of a tree that is abandoned stays taken.
  */
 #include "dn_config.h"
 
@@ -109,6 +109,19 @@ static void freed_memory_is_left_alone(void **state)
     }
 }
 
+static void abandoned_memory_stays_taken(void **state)
+{
+    const size_t before = dn_llcm_taken(forest.port[0]);
+
+    assert_int_equal(free_after(DEPTH), DN_INPROGRESS);
+    const size_t taken = dn_llcm_taken(forest.port[0]);
+    assert_true(before < taken);
+    dn_tree_abandon(forest.tree[0]);
+    assert_int_equal(dn_llcm_taken(forest.port[0]), taken);
+    assert_int_equal(dn_tree_free(forest.tree[1]), DN_OK);
+    assert_int_equal(dn_llcm_taken(forest.port[1]), before);
+}
+
 static int setup(void **state)
 {
     dn_unit_setup(state);
@@ -128,6 +141,7 @@ int main(void)
         cmocka_unit_test(who_is_ahead_waits),
         cmocka_unit_test(a_full_link_takes_no_more),
         cmocka_unit_test(freed_memory_is_left_alone),
+        cmocka_unit_test(abandoned_memory_stays_taken),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }
