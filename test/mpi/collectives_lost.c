@@ -113,9 +113,35 @@ static int alltoall(const buffers_t *b)
     return MPI_Alltoall(b->in, b->count, MPI_DOUBLE, b->out, b->count, MPI_DOUBLE, MPI_COMM_WORLD);
 }
 
-static int reduce_scatter(const buffers_t *b)
+/** Half as much between two ranks of which both are even or both are odd. */
+static int alltoallv(const buffers_t *b)
+{
+    int counts[b->ranks], starts[b->ranks];
+
+    for (int i = 0; i < b->ranks; i++) {
+        counts[i] = 0 == (i + b->rank) % 2 ? b->count / 2 : b->count;
+        starts[i] = i * b->count;
+    }
+    return MPI_Alltoallv(b->in, counts, starts, MPI_DOUBLE, b->out, counts, starts, MPI_DOUBLE,
+                         MPI_COMM_WORLD);
+}
+
+static int reduce_scatter_block(const buffers_t *b)
 {
     return MPI_Reduce_scatter_block(b->in, b->out, b->count, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+}
+
+/** The last rank gets half of what would be for the first. */
+static int reduce_scatter(const buffers_t *b)
+{
+    int counts[b->ranks];
+
+    for (int i = 0; i < b->ranks; i++) {
+        counts[i] = b->count;
+    }
+    counts[0] -= b->count / 2;
+    counts[b->ranks - 1] += b->count / 2;
+    return MPI_Reduce_scatter(b->in, b->out, counts, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
 }
 
 static int gather(const buffers_t *b)
@@ -154,9 +180,16 @@ static const struct kind {
     int (*call)(const buffers_t *buffers);
     int returns; /**< not 0: an error is returned */
 } kinds[] = {
-    {"allgather", allgather, 0}, {"alltoall", alltoall, 0},     {"reduce_scatter", reduce_scatter, 0},
-    {"gather", gather, 0},       {"reduce", reduce_to_0, 1},    {"bcast", bcast_from_0, 1},
-    {"ibcast", ibcast, 0},       {"iallreduce", iallreduce, 0},
+    {"allgather", allgather, 0},
+    {"alltoall", alltoall, 0},
+    {"alltoallv", alltoallv, 0},
+    {"reduce_scatter_block", reduce_scatter_block, 0},
+    {"reduce_scatter", reduce_scatter, 0},
+    {"gather", gather, 0},
+    {"reduce", reduce_to_0, 1},
+    {"bcast", bcast_from_0, 1},
+    {"ibcast", ibcast, 0},
+    {"iallreduce", iallreduce, 0},
 };
 
 /** Collectives of one kind, until one of them fails. */
