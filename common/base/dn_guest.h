@@ -13,6 +13,21 @@
 
 #include "dn_auth.h"
 
+/** The record of a process that has greeted is kept for so many time limits (timeout_s). Such a process says HELLO for one limit, and then
+ * waits for an answer to its PROOF for up to two, before it gives this process up. */
+#define DN_GUEST_LIMITS 3u
+/** The record is kept for this time at least: that process may have a longer limit than this one. */
+#define DN_GUEST_KEPT_NS UINT64_C(60000000000)
+
+/** How long is the record of a process kept that has greeted, and whose PROOF does not come? @param[in] timeout_ns  The time limit; 0: there
+ * is none. @return 0: for ever, as that process waits for ever. */
+static inline uint64_t dn_guest_kept_ns(uint64_t timeout_ns)
+{
+    const uint64_t limits = DN_GUEST_LIMITS * timeout_ns;
+
+    return 0 != limits && limits < DN_GUEST_KEPT_NS ? DN_GUEST_KEPT_NS : limits;
+}
+
 /** An admitted group. */
 typedef struct dn_guest {
     dn_pgid_t pgid;

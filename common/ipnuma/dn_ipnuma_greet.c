@@ -21,12 +21,7 @@
 
 #include "dn_log.h"
 
-/** An applicant's record is freed after so many time limits (timeout_s). An applicant says HELLO for one limit, and then PROOF for one limit,
- * before it gives this process up. It looks at the time now and then, so both may take somewhat longer. */
-#define DN_IPNUMA_APPLY_LIMITS 3u
-/** It is kept for this time at least: the applicant may have a longer limit than this process. */
-#define DN_IPNUMA_APPLY_KEPT_NS UINT64_C(30000000000)
-/** After this time it is freed if another applicant wants its place. */
+/** After this time an applicant's record is freed if another applicant wants its place. */
 #define DN_IPNUMA_APPLY_LEAST_NS UINT64_C(1000000000)
 /** Bytes of a HELLO that its MAC covers. */
 #define DN_IPNUMA_SIGNED offsetof(dn_ipnuma_hello_datagram_t, hello.mac)
@@ -171,11 +166,9 @@ static void dn_ipnuma_challenged(dn_ipnuma_t *ipnuma, const dn_ipnuma_challenge_
 
 void dn_ipnuma_expire(dn_ipnuma_t *ipnuma, int all, uint64_t now)
 {
-    const uint64_t limits = DN_IPNUMA_APPLY_LIMITS * ipnuma->timeout_ns;
-    const uint64_t most = limits < DN_IPNUMA_APPLY_KEPT_NS ? DN_IPNUMA_APPLY_KEPT_NS : limits;
+    const uint64_t kept = dn_guest_kept_ns(ipnuma->timeout_ns);
 
-    /* Without a limit, an applicant repeats PROOF for ever. */
-    while (NULL != ipnuma->applicant && (all || (0 != limits && now - ipnuma->applicant->since > most))) {
+    while (NULL != ipnuma->applicant && (all || (0 != kept && now - ipnuma->applicant->since > kept))) {
         dn_ipnuma_applicant_free(ipnuma, ipnuma->applicant);
     }
 }

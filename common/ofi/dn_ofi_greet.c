@@ -25,8 +25,6 @@
 #define DN_OFI_GREET_MOST_NS UINT64_C(500000000)
 /** After this time an applicant may be forgotten when another applicant wants its place. */
 #define DN_OFI_APPLY_LEAST_NS UINT64_C(1000000000)
-/** After this time an applicant is forgotten in any case. */
-#define DN_OFI_APPLY_MOST_NS UINT64_C(60000000000)
 
 /** HELLO and CHALLENGE as they are sent. */
 typedef struct dn_ofi_hello_message {
@@ -209,8 +207,9 @@ static void dn_ofi_forget(dn_ofi_t *ofi, dn_ofi_applicant_t *applicant)
 void dn_ofi_expire(dn_ofi_t *ofi, int all)
 {
     const uint64_t now = dn_clock_ns();
+    const uint64_t kept = dn_guest_kept_ns(ofi->timeout_ns);
 
-    while (NULL != ofi->applicant && (all || now - ofi->applicant->since > DN_OFI_APPLY_MOST_NS)) {
+    while (NULL != ofi->applicant && (all || (0 != kept && now - ofi->applicant->since > kept))) {
         const dn_ofi_applicant_t *oldest = ofi->applicant;
         /* The applicant's PROOF may be on its way: tell the applicant. */
         (void) dn_ofi_control(ofi, oldest->node, DN_OFI_REFUSE, oldest->token,

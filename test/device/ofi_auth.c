@@ -142,6 +142,22 @@ static void forged_greetings_leave_nothing_behind(dn_world_t *world)
     dn_world_stop(world);
 }
 
+/** How many applicants are kept that have greeted so long ago? Who waits for ever, or for a long limit, may still send its PROOF. */
+static uint32_t kept_after(dn_ofi_t *ofi, uint64_t limit_s, uint64_t age_s)
+{
+    dn_ofi_lock(ofi);
+    const uint64_t limit_ns = ofi->timeout_ns;
+    for (dn_ofi_applicant_t *one = ofi->applicant; NULL != one; one = one->next) {
+        one->since = dn_clock_ns() - age_s * UINT64_C(1000000000);
+    }
+    ofi->timeout_ns = limit_s * UINT64_C(1000000000);
+    dn_ofi_expire(ofi, 0);
+    ofi->timeout_ns = limit_ns;
+    const uint32_t kept = ofi->napplicants;
+    dn_ofi_unlock(ofi);
+    return kept;
+}
+
 /** A HELLO that was heard before: its sender is asked for a proof, takes no slot, and is forgotten. */
 static void repeated_greetings_take_no_slot_and_expire(dn_world_t *world)
 {
@@ -172,13 +188,12 @@ static void repeated_greetings_take_no_slot_and_expire(dn_world_t *world)
         /* One of them makes room for who can prove it. */
         dn_world_hear_until(world, 1);
         dn_check_equal(ofi->nsenders, 1);
-        dn_ofi_lock(ofi);
-        for (dn_ofi_applicant_t *one = ofi->applicant; NULL != one; one = one->next) {
-            one->since -= UINT64_C(61000000000);
-        }
-        dn_ofi_expire(ofi, 0);
-        dn_check_equal(ofi->napplicants, 0);
-        dn_ofi_unlock(ofi);
+        const uint32_t all = applicants(ofi);
+        dn_check(0 != all);
+        dn_check_equal(kept_after(ofi, 0, 100000), all);
+        dn_check_equal(kept_after(ofi, 600, 1700), all);
+        dn_check_equal(kept_after(ofi, 1, 50), all);
+        dn_check_equal(kept_after(ofi, 600, 1801), 0);
         dn_world_post(world, 0, 2);
     }
     dn_world_barrier(world);
