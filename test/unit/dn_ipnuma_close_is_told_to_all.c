@@ -3,8 +3,8 @@
  * Copyright (c) 2026 The dimmnet authors
  */
 /** @file
- * What comes while a port closes: a process that joins is not called wrong, a process that has just opened its connection is told of the
- * end, also where there is no memory to say so, and messages for a peer that is being freed wait for nobody.
+ * What comes while a port closes: a process that joins is not called wrong, a process that has just opened its connection, or wants to, is
+ * told of the end, also where there is no memory to say so, and messages for a peer that is being freed wait for nobody.
  */
 #include "dn_config.h"
 
@@ -158,6 +158,56 @@ static void who_opens_late_is_told_of_the_end(void **state)
     dn_ipnuma_lock(device_of(1));
     assert_true(NULL != pc_of(1) && pc_of(1)->closes);
     dn_ipnuma_unlock(device_of(1));
+    close_both();
+}
+
+/** The CHALLENGE by which the other process answers the HELLO of a connection. */
+static dn_ipnuma_challenge_datagram_t make_challenge(const dn_ipnuma_pc_t *pc, enum dn_ipnuma_refusal why)
+{
+    dn_ipnuma_challenge_datagram_t datagram = {.head = {.token = pc->token, .kind = DN_IPNUMA_CHALLENGE},
+                                               .challenge = {.terms = {.token = 1, .why = why}}};
+    dn_ipnuma_challenge_t *challenge = &datagram.challenge;
+    dn_auth_side_t theirs = pc->greet.theirs;
+    dn_auth_pair_t pair;
+
+    memcpy(theirs.random, challenge->random, sizeof(theirs.random));
+    dn_auth_pair(&pc->greet.root, &pc->greet.ours, &theirs, &pair);
+    dn_auth_prove(&pair, DN_AUTH_ACCEPTOR, &challenge->terms, sizeof(challenge->terms), challenge->mac);
+    return datagram;
+}
+
+/** Both ports have said HELLO. The second one leaves it to the first one to open the connection, but hears that the first one closes. */
+static void who_waits_to_be_opened_hears_of_the_end(void **state)
+{
+    uint8_t address[DN_ADDRESS_MAX];
+    size_t len = sizeof(address);
+    dn_peer_t *peer = NULL;
+
+    (void) state;
+    open_both();
+    const uint64_t *const nonce[2] = {device_of(0)->where.nonce, device_of(1)->where.nonce};
+    const int first = 0 < memcmp(nonce[0], nonce[1], sizeof(device_of(0)->where.nonce));
+    assert_int_equal(dn_address(port[first], address, &len), DN_OK);
+    /* The first port reads nothing, so all that the second one hears is made here. */
+    dn_ipnuma_lock(device_of(first));
+    assert_int_equal(dn_connect(port[!first], address, len, &peer), DN_OK);
+    dn_ipnuma_t *second = device_of(!first);
+    dn_ipnuma_lock(second);
+    const dn_ipnuma_pc_t *pc = pc_of(!first);
+    const uint64_t now = dn_clock_ns();
+    dn_ipnuma_applicant_t *applicant = calloc(1, sizeof(*applicant));
+    assert_non_null(applicant);
+    *applicant = (dn_ipnuma_applicant_t){.since = now, .where = device_of(first)->where};
+    second->applicant = applicant;
+    second->napplicants = 1;
+    dn_ipnuma_challenge_datagram_t datagram = make_challenge(pc, DN_IPNUMA_WELCOME);
+    dn_ipnuma_arrived(second, (uint8_t *) &datagram, sizeof(datagram), now);
+    assert_int_equal(pc->state, DN_IPNUMA_GREETS);
+    datagram = make_challenge(pc, DN_IPNUMA_CLOSED);
+    dn_ipnuma_arrived(second, (uint8_t *) &datagram, sizeof(datagram), now);
+    assert_int_equal(pc->state, DN_IPNUMA_DEAD);
+    dn_ipnuma_unlock(second);
+    dn_ipnuma_unlock(device_of(first));
     close_both();
 }
 
@@ -345,6 +395,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_late_sender_is_not_called_wrong),
         cmocka_unit_test(who_opens_late_is_told_of_the_end),
+        cmocka_unit_test(who_waits_to_be_opened_hears_of_the_end),
         cmocka_unit_test(the_end_is_told_once),
         cmocka_unit_test(an_end_without_memory_is_told),
         cmocka_unit_test(a_leave_without_memory_is_told),
