@@ -225,7 +225,7 @@ void dn_ofi_break(dn_ofi_t *ofi)
     dn_ofi_close_endpoints(ofi);
     while (0 != dn_ofi_poll(ofi)) {
     }
-    dn_ofi_loan_return_all(ofi, NULL);
+    dn_ofi_loan_return_all(ofi, NULL, DN_ERR_UNREACH);
     for (uint32_t i = 0; i < ofi->nstreams; i++) {
         dn_ofi_stream_t *stream = ofi->stream[i];
         if (NULL != stream) {

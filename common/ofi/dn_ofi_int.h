@@ -217,8 +217,8 @@ int dn_ofi_loan_make(dn_ofi_t *ofi, dn_ofi_buffer_t *buffer, dn_comp_t *comp);
 void dn_ofi_loan_undo(dn_ofi_t *ofi, dn_ofi_buffer_t *buffer);
 /** Return a loan: the provider does not read the memory any more, or the message has no receiver any more. */
 void dn_ofi_loan_return(dn_ofi_t *ofi, dn_ofi_buffer_t *buffer, dn_status_t status);
-/** Return the loans of a stream, or of all streams (NULL): the receiver is lost. */
-void dn_ofi_loan_return_all(dn_ofi_t *ofi, const dn_ofi_stream_t *stream);
+/** Return the loans of a stream, or of all streams (NULL), that the provider still reads. */
+void dn_ofi_loan_return_all(dn_ofi_t *ofi, const dn_ofi_stream_t *stream, dn_status_t status);
 /** Signal the loans that were returned; without the lock. @return how many. */
 int dn_ofi_loan_signal(dn_ofi_t *ofi);
 /** Free all loans without a signal. */
@@ -322,7 +322,7 @@ dn_status_t dn_ofi_open_stream(dn_ofi_t *ofi, dn_ofi_peer_t *peer);
 void dn_ofi_leave(dn_ofi_t *ofi, dn_ofi_peer_t *peer, enum dn_ofi_kind kind);
 /** Free a stream that is in no list any more, or NULL. */
 void dn_ofi_free_stream(dn_ofi_stream_t *stream);
-/** Free a stream if nothing of it is left. */
+/** If a stream was left and has ended: return its loans, and free it once the provider has nothing of it. */
 void dn_ofi_settle_stream(dn_ofi_t *ofi, dn_ofi_stream_t *stream);
 /** Does a stream wait until an earlier stream to the same process has gone out? */
 int dn_ofi_follows(const dn_ofi_t *ofi, const dn_ofi_stream_t *stream);

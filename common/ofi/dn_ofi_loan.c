@@ -3,8 +3,8 @@
  * Copyright (c) 2026 The dimmnet authors
  */
 /** @file
- * Memory that a sender lends: the provider reads it until the message has gone out, or failed to. Then, or when the receiver is lost,
- * the loan is returned, and the next call that makes progress signals it.
+ * Memory that a sender lends: the provider reads it until the message has gone out, or failed to. Then, or when the receiver is lost or
+ * the stream was left and has ended, the loan is returned, and the next call that makes progress signals it.
  */
 #include "dn_config.h"
 
@@ -52,12 +52,12 @@ void dn_ofi_loan_return(dn_ofi_t *ofi, dn_ofi_buffer_t *buffer, dn_status_t stat
     dn_ofi_ring(ofi);
 }
 
-void dn_ofi_loan_return_all(dn_ofi_t *ofi, const dn_ofi_stream_t *stream)
+void dn_ofi_loan_return_all(dn_ofi_t *ofi, const dn_ofi_stream_t *stream, dn_status_t status)
 {
     for (dn_ofi_loan_t *loan = dn_fifo_first(&ofi->loan.out), *next; NULL != loan; loan = next) {
         next = dn_fifo_next(&loan->item);
         if (NULL == stream || stream == loan->buffer->stream) {
-            dn_ofi_loan_return(ofi, loan->buffer, DN_ERR_UNREACH);
+            dn_ofi_loan_return(ofi, loan->buffer, status);
         }
     }
 }

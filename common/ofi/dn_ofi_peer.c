@@ -375,7 +375,6 @@ void dn_ofi_lost(dn_peer_base_t *base)
     dn_ofi_tell_gone(ofi, peer);
     if (NULL != peer->tx) {
         dn_ofi_stream_end(peer->tx);
-        dn_ofi_loan_return_all(ofi, peer->tx);
     }
     dn_ofi_leave(ofi, peer, DN_OFI_LEAVE);
     dn_ofi_rma_end(ofi, peer, 1);

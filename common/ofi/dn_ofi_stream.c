@@ -139,7 +139,12 @@ void dn_ofi_free_stream(dn_ofi_stream_t *stream)
 
 void dn_ofi_settle_stream(dn_ofi_t *ofi, dn_ofi_stream_t *stream)
 {
-    if (NULL != stream->peer || !dn_ofi_stream_ended(stream) || 0 != stream->flying) {
+    if (NULL != stream->peer || !dn_ofi_stream_ended(stream)) {
+        return;
+    }
+    /* While the receiver is stopped, the provider may have them for ever. */
+    dn_ofi_loan_return_all(ofi, stream, DN_ERR_UNREACH);
+    if (0 != stream->flying) {
         return;
     }
     while (NULL != stream->first) {

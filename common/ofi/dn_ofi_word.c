@@ -93,6 +93,8 @@ void dn_ofi_word(dn_ofi_t *ofi, dn_ofi_buffer_t *buffer)
             dn_count(&ofi->iface.counters->dropped, 1);
         }
     } else if (DN_OFI_LEFT == head->kind && NULL == stream->peer) {
+        /* The receiver has what was lent, though the provider has not said so yet. */
+        dn_ofi_loan_return_all(ofi, stream, DN_OK);
         dn_ofi_stream_end(stream);
         dn_ofi_settle_stream(ofi, stream);
     } else if (DN_OFI_PONG == head->kind) {

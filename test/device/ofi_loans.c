@@ -3,7 +3,8 @@
  * Copyright (c) 2026 The dimmnet authors
  */
 /** @file
- * Messages whose body is lent: it arrives, comes back once, waits for credit with its sender, and comes back when the receiver is lost.
+ * Messages whose body is lent: it arrives, comes back once, waits for credit with its sender, and comes back when the receiver is lost, or
+ * was left.
  *
  *   ofi_loans [TEST]
  */
@@ -126,7 +127,7 @@ static void what_has_no_credit_stays_with_its_sender(dn_world_t *world)
         dn_world_await(world, 0, 0, 1);
         dn_world_hear_until(world, 1);
         dn_world_post(world, 0, 1);
-        dn_world_sleep(world, 0, 0, 2);
+        dn_world_sleep(world, 0, 0, 1);
         dn_world_await(world, 0, 1, 1);
         dn_world_hear_until(world, world->board->seat[0].word[1]);
         dn_world_post(world, 0, 2);
@@ -155,10 +156,86 @@ static void loans_of_who_is_lost_come_back(dn_world_t *world)
     dn_close(world->port);
 }
 
+/** fi_sendmsg(): the provider has the message for ever. */
+static ssize_t keep(struct fid_ep *ep, const struct fi_msg *msg, uint64_t flags)
+{
+    (void) ep;
+    (void) msg;
+    (void) flags;
+    return 0;
+}
+
+/** Rank 0 lends to rank 1, and leaves it. Rank 1 does nothing of its own once the first loan has come. */
+static void lend_and_leave(dn_world_t *world)
+{
+    static struct fi_ops_msg stuck;
+    dn_ofi_t *ofi = ofi_device(world);
+
+    dn_world_connect_to(world, 1);
+    dn_check_equal(lend_when_open(world, 0), DN_INPROGRESS);
+    await(world, &each[0], DN_OK);
+    dn_world_await(world, 1, 0, 1);
+    dn_ofi_lock(ofi);
+    stuck = *ofi->ep->msg;
+    stuck.sendmsg = keep;
+    ofi->ep->msg = &stuck;
+    dn_ofi_unlock(ofi);
+    dn_check_equal(lend(world, 1), DN_INPROGRESS);
+    dn_disconnect(world->peer[1]);
+    world->peer[1] = NULL;
+    dn_check_equal(each[1].times, 0);
+}
+
+static void loans_of_who_was_left_and_is_stopped_come_back(dn_world_t *world)
+{
+    world->config.timeout_s = DN_WORLD_SILENT_S;
+    dn_world_listen(world, hear);
+    if (0 == world->rank) {
+        lend_and_leave(world);
+        await(world, &each[1], DN_ERR_UNREACH);
+        dn_world_post(world, 0, 1);
+    } else {
+        dn_world_hear_until(world, 1);
+        dn_ofi_lock(ofi_device(world));
+        dn_world_post(world, 0, 1);
+        dn_world_sleep(world, 0, 0, 1);
+        dn_ofi_unlock(ofi_device(world));
+    }
+    dn_world_barrier(world);
+    dn_check_equal(each[1].times, 0 == world->rank);
+    dn_world_stop(world);
+}
+
+/** Rank 1 says that all has come, before the provider of rank 0 says that it has gone out. */
+static void loans_of_who_has_all_have_gone_well(dn_world_t *world)
+{
+    dn_world_listen(world, hear);
+    if (0 == world->rank) {
+        lend_and_leave(world);
+        dn_world_post(world, 0, 1);
+        await(world, &each[1], DN_OK);
+    } else {
+        dn_ofi_t *ofi = ofi_device(world);
+        dn_world_hear_until(world, 1);
+        dn_world_post(world, 0, 1);
+        dn_world_await(world, 0, 0, 1);
+        dn_ofi_lock(ofi);
+        const dn_ofi_peer_t *peer = ofi->peers;
+        dn_check(dn_ofi_control(ofi, peer->node, DN_OFI_LEFT, peer->rx.token,
+                                &peer->rx.pair.way[DN_AUTH_ACCEPTOR], 0));
+        dn_ofi_unlock(ofi);
+    }
+    dn_world_barrier(world);
+    dn_check_equal(each[1].times, 0 == world->rank);
+    dn_world_stop(world);
+}
+
 static const dn_world_test_t tests[] = {
     {"loans_come_back_once", 2, loans_come_back_once},
     {"what_has_no_credit_stays_with_its_sender", 2, what_has_no_credit_stays_with_its_sender},
     {"loans_of_who_is_lost_come_back", 2, loans_of_who_is_lost_come_back},
+    {"loans_of_who_was_left_and_is_stopped_come_back", 2, loans_of_who_was_left_and_is_stopped_come_back},
+    {"loans_of_who_has_all_have_gone_well", 2, loans_of_who_has_all_have_gone_well},
 };
 
 int main(int argc, char **argv)
