@@ -49,6 +49,9 @@ void dn_ofi_broken(dn_ofi_t *ofi, dn_ofi_stream_t *stream)
     dn_ofi_stream_end(stream);
     if (NULL != stream->peer) {
         dn_ofi_doubt(ofi, stream->peer, DN_PEER_SUSPECT);
+    } else {
+        /* The caller may go on with the stream: it is settled with the work that waits. */
+        ofi->work = 1;
     }
 }
 

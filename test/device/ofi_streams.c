@@ -137,6 +137,60 @@ static void a_leave_of_no_stream_ends_none(dn_world_t *world)
     dn_world_stop(world);
 }
 
+/** fi_send() of a provider that has failed. */
+static ssize_t fail(struct fid_ep *ep, const void *bytes, size_t len, void *desc, fi_addr_t to, void *context)
+{
+    (void) ep;
+    (void) bytes;
+    (void) len;
+    (void) desc;
+    (void) to;
+    (void) context;
+    return -FI_EIO;
+}
+
+/** All that the one stream's credit covers has gone out, and the provider has nothing of it. */
+static int waits_for_credit(dn_ofi_t *ofi)
+{
+    dn_ofi_lock(ofi);
+    const int waits = NULL != ofi->stream[0]->first && 0 == ofi->stream[0]->flying;
+    dn_ofi_unlock(ofi);
+    return waits;
+}
+
+/** A stream that was left breaks when its credit comes, and nothing of it is under way: it is freed, and nobody waits for it. */
+static void a_left_stream_that_breaks_is_freed(dn_world_t *world)
+{
+    static struct fi_ops_msg broken;
+
+    open_with(world, 60, dn_world_hear);
+    dn_ofi_t *ofi = ofi_device(world);
+    if (0 == world->rank) {
+        dn_world_connect_to(world, 1);
+        send_more_than_a_window(world, 1);
+        dn_disconnect(world->peer[1]);
+        world->peer[1] = NULL;
+        while (!waits_for_credit(ofi)) {
+            dn_world_progress(world);
+        }
+        dn_ofi_lock(ofi);
+        broken = *ofi->ep->msg;
+        broken.send = fail;
+        ofi->ep->msg = &broken;
+        dn_ofi_unlock(ofi);
+        dn_world_post(world, 0, 1);
+        while (0 != dn_load_seq_cst(&ofi->draining)) {
+            dn_world_progress(world);
+        }
+        dn_world_post(world, 0, 2);
+    } else {
+        read_until(world, 0, 0, 1);
+        dn_world_await(world, 0, 0, 2);
+    }
+    dn_world_barrier(world);
+    dn_world_stop(world);
+}
+
 /* What comes while nobody progresses */
 
 enum { MANY = 400 };
@@ -611,6 +665,7 @@ static const dn_world_test_t tests[] = {
     {"who_comes_back_is_heard_after_all_that_it_said", 2, who_comes_back_is_heard_after_all_that_it_said},
     {"a_fence_holds_nothing_up_after_its_stream", 2, a_fence_holds_nothing_up_after_its_stream},
     {"a_leave_of_no_stream_ends_none", 2, a_leave_of_no_stream_ends_none},
+    {"a_left_stream_that_breaks_is_freed", 2, a_left_stream_that_breaks_is_freed},
     {"a_greeting_is_taken_while_its_receiver_computes", 2, a_greeting_is_taken_while_its_receiver_computes},
     {"who_greeted_while_its_receiver_computed_is_the_one_connected_to", 2,
      who_greeted_while_its_receiver_computed_is_the_one_connected_to},
