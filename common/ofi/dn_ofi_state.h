@@ -175,7 +175,7 @@ typedef struct dn_ofi_stream {
     struct {
         dn_auth_root_t root;
         dn_auth_side_t ours, theirs; /**< the random bytes of theirs come with the CHALLENGE */
-        uint64_t since;              /**< when the stream was made */
+        uint64_t since;              /**< when it was made, or was seen to wait for `before` */
         uint64_t at;                 /**< when HELLO is said next */
         uint64_t gap;                /**< the pause behind that */
     } greet;

@@ -67,6 +67,10 @@ static const char *dn_ofi_find_lost(dn_ofi_t *ofi, dn_ofi_stream_t *stream, uint
     const uint64_t sent = NULL == stream->first ? stream->number : dn_ofi_head(stream->first)->number;
 
     if (DN_OFI_TX_GREETS == stream->state) {
+        if (dn_ofi_follows(ofi, stream)) {
+            /* It has said no HELLO yet. */
+            stream->greet.since = now;
+        }
         return NULL == stream->peer && now - stream->greet.since > ofi->timeout_ns ? "was never opened"
                                                                                    : NULL;
     }

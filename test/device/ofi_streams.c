@@ -77,6 +77,33 @@ static void who_comes_back_is_heard_after_all_that_it_said(dn_world_t *world)
     dn_world_stop(world);
 }
 
+/** A stream may wait for longer than the time limit until the one before it has gone out, as the receiver computes. It was left, too. */
+static void who_waits_behind_its_last_stream_is_heard(dn_world_t *world)
+{
+    open_with(world, PATIENCE_S, dn_world_hear);
+    if (0 == world->rank) {
+        read_until(world, 1, 0, 1);
+        dn_world_hear_until(world, WINDOW_AND_MORE + 1);
+        dn_world_post(world, 0, 1);
+    } else {
+        dn_world_connect_to(world, 0);
+        send_more_than_a_window(world, 0);
+        dn_disconnect(world->peer[0]);
+        dn_world_connect_to(world, 0);
+        dn_world_send(world, world->peer[0], DN_WORLD_CHAN, WINDOW_AND_MORE % 256, NULL, 0);
+        dn_disconnect(world->peer[0]);
+        world->peer[0] = NULL;
+        const uint64_t until = dn_clock_ns() + 2 * PATIENCE_S * UINT64_C(1000000000);
+        while (dn_clock_ns() < until) {
+            dn_world_progress(world);
+        }
+        dn_world_post(world, 0, 1);
+        dn_world_await(world, 0, 0, 1);
+    }
+    dn_world_barrier(world);
+    dn_world_stop(world);
+}
+
 /** PUSH waits for what was sent ahead of a fence, but not for as many messages of the next stream. */
 static void a_fence_holds_nothing_up_after_its_stream(dn_world_t *world)
 {
@@ -663,6 +690,7 @@ static void fences_end_where_numbers_pass_2_to_the_32(dn_world_t *world)
 
 static const dn_world_test_t tests[] = {
     {"who_comes_back_is_heard_after_all_that_it_said", 2, who_comes_back_is_heard_after_all_that_it_said},
+    {"who_waits_behind_its_last_stream_is_heard", 2, who_waits_behind_its_last_stream_is_heard},
     {"a_fence_holds_nothing_up_after_its_stream", 2, a_fence_holds_nothing_up_after_its_stream},
     {"a_leave_of_no_stream_ends_none", 2, a_leave_of_no_stream_ends_none},
     {"a_left_stream_that_breaks_is_freed", 2, a_left_stream_that_breaks_is_freed},
