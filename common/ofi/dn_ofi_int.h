@@ -359,6 +359,8 @@ int dn_ofi_is_sound(const dn_ofi_where_t *where);
 void dn_ofi_depart(dn_ofi_t *ofi, dn_ofi_peer_t *peer, enum dn_ofi_kind kind);
 /** Give up a peer that seems to live, but from which a PULL does not end: log it, tell the peer, and suspect the peer. */
 void dn_ofi_give_up(dn_ofi_t *ofi, dn_ofi_peer_t *peer);
+/** A peer is about to be freed: no handler runs for it any more, though completions that are signalled meanwhile may call progress. */
+void dn_ofi_part(dn_ofi_t *ofi, dn_ofi_peer_t *peer);
 /** Forget the peers that have left. Without the device's lock. */
 void dn_ofi_reap(dn_ofi_t *ofi);
 /** @} */

@@ -286,6 +286,13 @@ void dn_ofi_depart(dn_ofi_t *ofi, dn_ofi_peer_t *peer, enum dn_ofi_kind kind)
     }
 }
 
+void dn_ofi_part(dn_ofi_t *ofi, dn_ofi_peer_t *peer)
+{
+    dn_ofi_peer_turn(peer, DN_OFI_GOING);
+    dn_peer_retire(&peer->base);
+    dn_ofi_unready(ofi, peer);
+}
+
 void dn_ofi_disconnect(dn_peer_base_t *base)
 {
     dn_ofi_t *ofi = (dn_ofi_t *) base->iface;
@@ -303,8 +310,7 @@ void dn_ofi_disconnect(dn_peer_base_t *base)
     const int stays =
         (DN_OFI_RX_NONE != peer->rx.state && !dn_peer_is_lost(base)) || peer->self || 0 != peer->rx.depth;
     if (!stays) {
-        dn_ofi_peer_turn(peer, DN_OFI_GOING);
-        dn_peer_retire(base);
+        dn_ofi_part(ofi, peer);
     }
     (void) dn_fetch_or_seq_cst(&ofi->reap, stays && dn_peer_is_lost(base));
     dn_ofi_unlock(ofi);
@@ -414,8 +420,7 @@ static int dn_ofi_reap_one(dn_ofi_t *ofi)
         peer = peer->next;
     }
     if (NULL != peer) {
-        dn_ofi_peer_turn(peer, DN_OFI_GOING);
-        dn_peer_retire(&peer->base);
+        dn_ofi_part(ofi, peer);
     }
     dn_ofi_unlock(ofi);
     if (NULL == peer) {

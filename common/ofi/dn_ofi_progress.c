@@ -24,7 +24,7 @@
 
 void dn_ofi_make_ready(dn_ofi_t *ofi, dn_ofi_peer_t *peer)
 {
-    if (!peer->rx.queued && DN_OFI_STRANGER != peer->owner && NULL != peer->rx.first) {
+    if (!peer->rx.queued && DN_OFI_KNOWN == peer->owner && NULL != peer->rx.first) {
         peer->rx.queued = 1;
         dn_fifo_push(&ofi->ready, &peer->rx.ready);
         ofi->nready++;

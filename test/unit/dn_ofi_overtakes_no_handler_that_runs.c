@@ -4,7 +4,7 @@
  */
 /** @file
  * PUSHes of one peer keep their order where the watcher does some of them, and handlers do the others. A PUSH that waits for its handler
- * holds back those behind it until its handler has returned. There is no network: the test hands the messages to the device.
+ * holds back those behind it until its handler has returned. No handler runs for a peer that is being freed. There is no network: the test hands the messages to the device.
  */
 #include "dn_config.h"
 
@@ -91,12 +91,25 @@ static void what_comes_while_a_handler_runs_waits(void **state)
     come(ALONE, 4);
     assert_int_equal(word, 4);
     assert_int_equal(handled, 3);
+}
+
+/** A peer is being freed. What it has sent waits, or comes now. */
+static void a_peer_that_goes_is_not_queued(void **state)
+{
+    (void) state;
+    come(BY_HANDLER, 5);
+    assert_int_equal(ofi.nready, 1);
+    dn_ofi_part(&ofi, &peer);
+    assert_int_equal(ofi.nready, 0);
+    come(BY_HANDLER, 6);
+    assert_int_equal(ofi.nready, 0);
     dn_ofi_pool_close(&ofi.pool[DN_OFI_SHORT]);
 }
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(what_comes_while_a_handler_runs_waits)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(what_comes_while_a_handler_runs_waits),
+                                       cmocka_unit_test(a_peer_that_goes_is_not_queued)};
 
     return cmocka_run_group_tests(tests, dn_unit_setup, NULL);
 }
