@@ -39,6 +39,9 @@ extern dn_tag_t *mca_pml_dimmnet_tag;
  * request's callback, if one is set. The callback may free the request, or start it again; then its result says so, and Open MPI
  * does not mark the request complete. Any other thread that frees the request waits until it is marked complete: no thread touches
  * the request any more then.
+ *
+ * The engine, and a callback, may be inside of a handler. There a request is not recycled, but set aside (dn_ompi_set_aside()): it
+ * may be the last to hold its type or its communicator.
  */
 enum pml_dimmnet_life { PML_DIMMNET_PENDING, PML_DIMMNET_ENDED, PML_DIMMNET_LEFT };
 
@@ -47,10 +50,11 @@ typedef struct pml_dimmnet_req {
     ompi_request_t ompi;
     int life; /**< enum pml_dimmnet_life */
     bool sends;
-    ompi_datatype_t *type;       /**< held if the elements do not lie together; else NULL */
+    ompi_datatype_t *type; /**< held if the elements do not lie together, until the user is done; else NULL */
     opal_convertor_t *convertor; /**< if they do not lie together, and type has no program; else NULL */
     dn_tag_req_t req;
-    pthread_t ender; /**< with threads, from ENDED on: the thread that completes the request */
+    pthread_t ender;       /**< with threads, from ENDED on: the thread that completes the request */
+    dn_ompi_aside_t aside; /**< when both are done with it inside of a handler */
 } pml_dimmnet_req_t;
 OBJ_CLASS_DECLARATION(pml_dimmnet_req_t);
 
@@ -105,15 +109,28 @@ static inline enum pml_dimmnet_life mca_pml_dimmnet_request_leave(pml_dimmnet_re
 }
 /** mca_pml_dimmnet_request_end() where there are threads. */
 void mca_pml_dimmnet_request_end_shared(pml_dimmnet_req_t *request);
+/** The user and the engine are done with a request, perhaps inside of a handler: recycle the request later. */
+void mca_pml_dimmnet_request_set_aside(pml_dimmnet_req_t *request);
+/** mca_pml_dimmnet_request_complete() of a request that has a callback. */
+void mca_pml_dimmnet_request_call(pml_dimmnet_req_t *request);
+/** Tell Open MPI that a request is complete. */
+static inline void mca_pml_dimmnet_request_complete(pml_dimmnet_req_t *request)
+{
+    if (OPAL_UNLIKELY(NULL != request->ompi.req_complete_cb)) {
+        mca_pml_dimmnet_request_call(request);
+    } else {
+        ompi_request_complete(&request->ompi, true);
+    }
+}
 /** The engine is done with a request, and has set its status. The caller does not touch the request from now on. */
 static inline void mca_pml_dimmnet_request_end(pml_dimmnet_req_t *request)
 {
     if (OPAL_UNLIKELY(opal_using_threads())) {
         mca_pml_dimmnet_request_end_shared(request);
     } else if (OPAL_UNLIKELY(PML_DIMMNET_LEFT == mca_pml_dimmnet_request_leave(request, PML_DIMMNET_ENDED))) {
-        mca_pml_dimmnet_request_return(request);
+        mca_pml_dimmnet_request_set_aside(request);
     } else {
-        ompi_request_complete(&request->ompi, true);
+        mca_pml_dimmnet_request_complete(request);
     }
 }
 /** The request that MPI_Isend returns for a message that has left: it is complete from the start, and is never freed. */
@@ -170,7 +187,7 @@ static inline int mca_pml_dimmnet_request_memory(pml_dimmnet_req_t *request, con
     return rc;
 }
 
-/** Give up the convertor and the type that a request holds. */
+/** Give up the convertor and the type that a request holds. This is not done inside of a handler: dn_ompi_set_aside(). */
 static inline void mca_pml_dimmnet_request_release(pml_dimmnet_req_t *request)
 {
     if (OPAL_UNLIKELY(NULL != request->type)) {

@@ -88,6 +88,7 @@ static int persistent_start(persistent_t *persistent)
     pml_dimmnet_req_t *request = &persistent->super;
     int rc;
 
+    mca_pml_dimmnet_request_release(request);
     mca_pml_dimmnet_request_begin(request);
     if (!persistent->sends) {
         return mca_pml_dimmnet_recv_start(request, persistent->buf, persistent->count, persistent->type,

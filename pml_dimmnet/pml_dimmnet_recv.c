@@ -70,7 +70,6 @@ static void recv_received(dn_tag_req_t *req)
 {
     pml_dimmnet_req_t *request = mca_pml_dimmnet_request_of(req);
 
-    mca_pml_dimmnet_request_release(request);
     dn_ompi_tag_recv_status(&request->ompi.req_status, req);
     mca_pml_dimmnet_request_end(request);
 }

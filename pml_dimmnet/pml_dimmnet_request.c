@@ -36,15 +36,33 @@ void mca_pml_dimmnet_request_return(pml_dimmnet_req_t *request)
     request_recycle(request);
 }
 
+/** dn_ompi_aside_t::fn of a request. */
+static void request_recycle_aside(dn_ompi_aside_t *aside)
+{
+    request_recycle((pml_dimmnet_req_t *) ((uint8_t *) aside - offsetof(pml_dimmnet_req_t, aside)));
+}
+
+void mca_pml_dimmnet_request_set_aside(pml_dimmnet_req_t *request)
+{
+    dn_ompi_set_aside(&request->aside, request_recycle_aside);
+}
+
+void mca_pml_dimmnet_request_call(pml_dimmnet_req_t *request)
+{
+    dn_ompi_inside(1);
+    ompi_request_complete(&request->ompi, true);
+    dn_ompi_inside(-1);
+}
+
 void __attribute__((noinline)) mca_pml_dimmnet_request_end_shared(pml_dimmnet_req_t *request)
 {
     request->ender = pthread_self();
     if (PML_DIMMNET_LEFT == mca_pml_dimmnet_request_leave(request, PML_DIMMNET_ENDED)) {
-        request_recycle(request);
+        mca_pml_dimmnet_request_set_aside(request);
     } else {
         /* The exchange in ompi_request_complete() need not be a release. This fence pairs with the fence of request_is_over(). */
         opal_atomic_wmb();
-        ompi_request_complete(&request->ompi, true);
+        mca_pml_dimmnet_request_complete(request);
     }
     dn_ompi_wait_tell();
 }
@@ -67,9 +85,26 @@ static __attribute__((noinline)) void request_free_shared(pml_dimmnet_req_t *req
         request_recycle(request);
     } else if (PML_DIMMNET_PENDING != mca_pml_dimmnet_request_leave(request, PML_DIMMNET_LEFT)) {
         /* The thread that completes the request may be about to mark it. Or this is that thread, in the request's callback. */
-        while (!request_is_over(request) && !pthread_equal(request->ender, pthread_self())) {
+        while (!request_is_over(request)) {
+            if (pthread_equal(request->ender, pthread_self())) {
+                mca_pml_dimmnet_request_set_aside(request);
+                return;
+            }
         }
         request_recycle(request);
+    } else {
+        dn_ompi_do_aside();
+    }
+}
+
+/** request_free() of a request that is not complete, without threads. */
+static __attribute__((noinline)) void request_free_early(pml_dimmnet_req_t *request)
+{
+    if (PML_DIMMNET_PENDING != mca_pml_dimmnet_request_leave(request, PML_DIMMNET_LEFT)) {
+        /* This is the request's callback. */
+        mca_pml_dimmnet_request_set_aside(request);
+    } else {
+        dn_ompi_do_aside();
     }
 }
 
@@ -82,8 +117,10 @@ static int request_free(ompi_request_t **ompi_p)
         request_recycle(request);
     } else if (OPAL_UNLIKELY(opal_using_threads())) {
         request_free_shared(request);
-    } else if (OPAL_LIKELY(PML_DIMMNET_PENDING != mca_pml_dimmnet_request_leave(request, PML_DIMMNET_LEFT))) {
+    } else if (OPAL_LIKELY(REQUEST_COMPLETE(&request->ompi))) {
         request_recycle(request);
+    } else {
+        request_free_early(request);
     }
     return OMPI_SUCCESS;
 }

@@ -76,7 +76,6 @@ static void all_sent(dn_tag_req_t *req)
 {
     pml_dimmnet_req_t *request = mca_pml_dimmnet_request_of(req);
 
-    mca_pml_dimmnet_request_release(request);
     request->ompi.req_status.MPI_ERROR = dn_ompi_tag_error(req->status);
     mca_pml_dimmnet_request_end(request);
 }

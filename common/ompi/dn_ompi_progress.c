@@ -54,7 +54,11 @@ static struct {
     uint64_t events;           /**< calls that had events */
     const uint32_t *strangers; /**< dn_strangers() of the port */
     uint32_t met;              /**< the value of *strangers that was last acted on */
+    dn_fifo_t aside; /**< dn_ompi_set_aside(); a thread also looks without the lock whether it is empty */
+    unsigned inside; /**< dn_ompi_inside() */
 } dn_ompi_progress;
+
+static opal_mutex_t dn_ompi_aside_lock = OPAL_MUTEX_STATIC_INIT; /**< of the list of what is set aside */
 
 /** What the callback does when it was called in vain. */
 enum when_in_vain {
@@ -295,6 +299,48 @@ static __attribute__((noinline)) int wait_in_callback(void)
     return DN_WAIT_LOOK != end;
 }
 
+/** @name Work that is set aside */
+/** @{ */
+void dn_ompi_set_aside(dn_ompi_aside_t *aside, void (*fn)(dn_ompi_aside_t *aside))
+{
+    aside->fn = fn;
+    opal_mutex_lock(&dn_ompi_aside_lock);
+    dn_fifo_push(&dn_ompi_progress.aside, &aside->item);
+    opal_mutex_unlock(&dn_ompi_aside_lock);
+}
+
+static dn_ompi_aside_t *next_aside(void)
+{
+    opal_mutex_lock(&dn_ompi_aside_lock);
+    dn_ompi_aside_t *aside = dn_fifo_pop(&dn_ompi_progress.aside);
+    opal_mutex_unlock(&dn_ompi_aside_lock);
+    return aside;
+}
+
+static __attribute__((noinline)) void do_aside(void)
+{
+    dn_ompi_aside_t *aside;
+
+    /* A thread finds its own count, so any memory order will do. A count of another thread only puts the work off. */
+    while (0 == dn_load_relaxed(&dn_ompi_progress.inside) && NULL != (aside = next_aside())) {
+        aside->fn(aside);
+    }
+}
+
+void dn_ompi_do_aside(void)
+{
+    /* A hint: the list is looked at again under the lock. */
+    if (OPAL_UNLIKELY(NULL != dn_load_relaxed(&dn_ompi_progress.aside.first))) {
+        do_aside();
+    }
+}
+
+void dn_ompi_inside(int more)
+{
+    (void) dn_fetch_add_relaxed(&dn_ompi_progress.inside, (unsigned) more);
+}
+/** @} */
+
 /** A process has greeted whose group is not let in. */
 static __attribute__((noinline)) void meet_strangers(uint32_t strangers)
 {
@@ -321,6 +367,7 @@ static int progress_callback(void)
             events += fn();
         }
     }
+    dn_ompi_do_aside();
     const uint32_t strangers = dn_load_relaxed(dn_ompi_progress.strangers);
     if (OPAL_UNLIKELY(strangers != dn_load_relaxed(&dn_ompi_progress.met))) {
         meet_strangers(strangers);
@@ -427,5 +474,6 @@ void dn_ompi_progress_close(void)
     dn_store_relaxed(&dn_ompi_progress.count, 0);
     dn_store_relaxed(&dn_ompi_progress.polls, 0);
     dn_store_relaxed(&dn_ompi_progress.waiter, NULL);
+    dn_ompi_progress.aside = (dn_fifo_t){0};
     dn_ompi_progress.port = NULL;
 }

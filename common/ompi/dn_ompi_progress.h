@@ -31,6 +31,7 @@
 #include "dn_ompi.h"
 
 #include "dn_atomic.h"
+#include "dn_queue.h"
 #include "dn_wait.h"
 
 /** Make progress. @return the number of events. */
@@ -101,6 +102,25 @@ DN_API void dn_ompi_progress_wait(void);
 /** opal_progress() for a call that does not wait, even if the program repeats it. It yields where cores are
  * shared, or where another thread waits, and never sleeps. */
 DN_API void dn_ompi_progress_once(void);
+
+/** @name Work that is set aside
+ * A handler runs with the port's lock held, and its sender gets no room in the ring meanwhile. So a handler gives up no object that it may
+ * be the last to hold: the end of a datatype calls functions of the user, which may wait for messages, and the end of a communicator takes
+ * locks of other components. Such work is done when progress has left the port, or when the user frees a request.
+ */
+/** @{ */
+/** Set aside: a member of the object that the work is for. */
+typedef struct dn_ompi_aside {
+    dn_queue_item_t item;
+    void (*fn)(struct dn_ompi_aside *aside); /**< does the work; may free the object */
+} dn_ompi_aside_t;
+/** Set work aside. Any thread, also in a handler. */
+DN_API void dn_ompi_set_aside(dn_ompi_aside_t *aside, void (*fn)(dn_ompi_aside_t *aside));
+/** Do the work that was set aside. The caller is in no handler; where it may be in one, as dn_ompi_inside() says, nothing is done. */
+DN_API void dn_ompi_do_aside(void);
+/** Count handlers that call functions of Open MPI, which may make progress in turn: such a call begins (1) or has ended (-1). */
+DN_API void dn_ompi_inside(int more);
+/** @} */
 
 /** Look again whether this process shares its cores. dn_ompi_connect() calls this for each new peer. */
 DN_API void dn_ompi_progress_look(void);

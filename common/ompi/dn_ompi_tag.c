@@ -144,6 +144,8 @@ void dn_ompi_tag_close(void)
     for (dn_tag_peer_t *peer; NULL != (peer = dn_tag_some_peer(engine.tag));) {
         tag_leave(peer);
     }
+    /* The end of a communicator needs the engine. */
+    dn_ompi_do_aside();
     dn_tag_close(engine.tag);
     engine.tag = NULL;
     dn_ompi_close();
