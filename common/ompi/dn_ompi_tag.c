@@ -239,6 +239,8 @@ int dn_ompi_tag_mprobe(struct ompi_communicator_t *comm, int source, int tag, bo
         return OMPI_SUCCESS;
     }
     dn_ompi_tag_status(status, &found.head, found.size);
+    /* The user may free the communicator before the message is received. */
+    OBJ_RETAIN(comm);
     handle->comm = comm;
     handle->req_ptr = msg;
     handle->peer = found.head.source;
@@ -250,8 +252,10 @@ int dn_ompi_tag_mprobe(struct ompi_communicator_t *comm, int source, int tag, bo
 dn_tag_msg_t *dn_ompi_tag_message(struct ompi_message_t **message)
 {
     dn_tag_msg_t *msg = (*message)->req_ptr;
+    struct ompi_communicator_t *comm = (*message)->comm;
 
     ompi_message_return(*message);
     *message = MPI_MESSAGE_NULL;
+    OBJ_RELEASE(comm);
     return msg;
 }

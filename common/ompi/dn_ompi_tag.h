@@ -198,7 +198,8 @@ DN_API bool dn_ompi_tag_probe(const struct ompi_communicator_t *comm, int source
  */
 DN_API int dn_ompi_tag_mprobe(struct ompi_communicator_t *comm, int source, int tag, bool *matched,
                               struct ompi_message_t **message, struct ompi_status_public_t *status);
-/** Take the engine's message out of MPI's handle, and free the handle. */
+/** Take the engine's message out of MPI's handle, and free the handle. The handle has held the communicator until here: a request for the
+ * message holds the communicator by itself. */
 DN_API dn_tag_msg_t *dn_ompi_tag_message(struct ompi_message_t **message);
 /** @} */
 
