@@ -76,29 +76,6 @@ void dn_tag_learn_way(dn_tag_req_t *req)
     dn_tag_unlock(req->tag);
 }
 
-/** dn_comp_fn_t of a PULL. */
-static void dn_tag_pulled(dn_comp_t *comp, dn_status_t status)
-{
-    dn_tag_req_t *req = (dn_tag_req_t *) ((uint8_t *) comp - offsetof(dn_tag_req_t, comp));
-
-    dn_tag_peer_t *peer = req->peer;
-
-    if (DN_OK != status) {
-        req->status = status;
-    }
-    if (DN_ERR_UNREACH == status || peer->gone) {
-        /* Nobody waits for an answer. */
-        dn_tag_lost(peer);
-        dn_tag_recv_finish(req);
-    } else {
-        if (DN_OK == status) {
-            dn_tag_learn_way(req);
-        }
-        dn_tag_answer(req);
-    }
-    dn_tag_transfers(peer, -1);
-}
-
 /** Ask the sender for the bytes in pieces: DN_TAG_CTS. */
 static void dn_tag_ask(dn_tag_req_t *req)
 {
@@ -112,6 +89,29 @@ static void dn_tag_ask(dn_tag_req_t *req)
     if (!dn_tag_recv_again(req)) {
         dn_tag_busy(req);
     }
+}
+
+/** dn_comp_fn_t of a PULL. */
+static void dn_tag_pulled(dn_comp_t *comp, dn_status_t status)
+{
+    dn_tag_req_t *req = (dn_tag_req_t *) ((uint8_t *) comp - offsetof(dn_tag_req_t, comp));
+
+    dn_tag_peer_t *peer = req->peer;
+
+    if (DN_ERR_UNREACH == status || peer->gone) {
+        /* Nobody waits for an answer. */
+        req->status = DN_OK == status ? req->status : status;
+        dn_tag_lost(peer);
+        dn_tag_recv_finish(req);
+    } else if (DN_OK == status) {
+        dn_tag_learn_way(req);
+        dn_tag_answer(req);
+    } else {
+        /* The memory may be such that no other process can read it, or write to it. */
+        req->way = DN_PACE_ONLY;
+        dn_tag_ask(req);
+    }
+    dn_tag_transfers(peer, -1);
 }
 
 /** Start the PULL of a receive. @return false: no room for a PULL now. */
@@ -137,14 +137,8 @@ static bool dn_tag_start_pull(dn_tag_req_t *req)
         dn_tag_transfers(peer, -1);
         dn_tag_turn(req, DN_TAG_STARTS);
         return false;
-    case DN_OK:
-    case DN_ERR_UNREACH:
-        dn_tag_pulled(&req->comp, status);
-        break;
     default:
-        dn_tag_transfers(peer, -1);
-        req->way = DN_PACE_ONLY;
-        dn_tag_ask(req);
+        dn_tag_pulled(&req->comp, status);
         break;
     }
     return true;
