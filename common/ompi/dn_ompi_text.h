@@ -132,11 +132,11 @@
     "To go on without dimmnet, run the job with\n"                                 \
     "--mca pml ob1 --mca btl ^dimmnet --mca osc ^dimmnet --mca coll ^llcm\n"
 
-#define DN_OMPI_TEXT_NO_MEMORY                                                 \
-    "Memory ran out on host %s while a message that nobody receives yet was\n" \
-    "to be kept. The job cannot go on.\n"                                      \
-    "\n"                                                                       \
-    "Receive messages earlier, or lower the MCA parameter\n"                   \
+#define DN_OMPI_TEXT_NO_MEMORY                                                  \
+    "Memory ran out on host %s while a message was to be sent, or to be kept\n" \
+    "until it is received. The job cannot go on.\n"                             \
+    "\n"                                                                        \
+    "Receive messages earlier, or lower the MCA parameter\n"                    \
     "common_dimmnet_unexpected_limit.\n"
 
 #define DN_OMPI_TEXT_NO_WINDOW_MEMORY                                        \

@@ -306,6 +306,15 @@ void dn_tag_lost(dn_tag_peer_t *peer)
     }
 }
 
+void dn_tag_stuck(dn_tag_peer_t *peer, dn_status_t status)
+{
+    if (DN_ERR_NOMEM == status) {
+        peer->tag->config.no_memory(peer->tag->config.arg);
+    } else {
+        dn_tag_lost(peer);
+    }
+}
+
 /**
  * A peer that no owner has joined is lost, or has closed its port: its device frees its part of the peer. The port's lock is held from
  * here until then, so that no other thread uses that part (dn_tag_borrow()). Messages that have come in full can still be received.

@@ -294,7 +294,7 @@ typedef struct dn_tag_config {
      * this process was to reach the peer, or waits for its answer; the request does not end until the peer is left. Where
      * matters is 0, and the peer was never joined (user is NULL), the peer is gone after this call. */
     void (*lost)(dn_tag_peer_t *peer, int matters, void *arg);
-    /** There is no memory for a message that has arrived. The message is lost, and its receive would wait for ever. */
+    /** There is no memory for a message that has arrived, or that is to leave. Its receive would wait for ever. */
     void (*no_memory)(void *arg);
 } dn_tag_config_t;
 

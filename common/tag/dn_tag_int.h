@@ -216,6 +216,9 @@ static inline dn_status_t dn_tag_tell(const dn_tag_peer_t *peer, enum dn_tag_kin
 }
 /** A peer is lost that a request needs: tell the owner once. */
 void dn_tag_lost(dn_tag_peer_t *peer);
+/** A message to a peer can never leave, and a request here or there waits for it: tell the owner why. @param[in] status  An error, but not
+ * DN_ERR_AGAIN. */
+void dn_tag_stuck(dn_tag_peer_t *peer, dn_status_t status);
 /** Give a request a handle. @return 0: memory ran out. */
 int dn_tag_handle_add(dn_tag_req_t *req);
 void dn_tag_handle_drop(dn_tag_req_t *req);

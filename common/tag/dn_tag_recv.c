@@ -208,11 +208,15 @@ bool dn_tag_recv_again(dn_tag_req_t *req)
         if (DN_ERR_AGAIN == status) {
             dn_tag_turn(req, DN_TAG_ASKS);
         } else if (DN_OK != status) {
-            dn_tag_lost(peer);
+            dn_tag_stuck(peer, status);
         }
         break;
     default:
         status = dn_tag_tell(peer, DN_TAG_DONE, &req->remote, sizeof(req->remote));
+        if (DN_OK != status && DN_ERR_AGAIN != status && DN_ERR_UNREACH != status) {
+            /* The sender lives, and would wait for ever. A lost sender does not wait. */
+            dn_tag_stuck(peer, status);
+        }
         if (DN_ERR_AGAIN != status) {
             dn_tag_recv_finish(req);
         }

@@ -236,7 +236,7 @@ int dn_tag_send_waiting(dn_tag_peer_t *peer)
             break;
         }
         if (DN_OK != status && DN_INPROGRESS != status) {
-            dn_tag_lost(peer);
+            dn_tag_stuck(peer, status);
             break;
         }
         dn_tag_lock(tag);
@@ -471,7 +471,7 @@ bool dn_tag_send_pieces(dn_tag_req_t *req, int *events)
             return false;
         }
         if (DN_OK != status) {
-            dn_tag_lost(req->peer);
+            dn_tag_stuck(req->peer, status);
             return false;
         }
         (*events)++;

@@ -24,23 +24,35 @@ static dn_tag_t *tag;
 static dn_tag_peer_t *peer;
 static uint8_t sent[LONG], received[LONG];
 static const dn_tag_head_t head = {1, 0, 7};
-static dn_comp_t *pulled; /**< the completion of the PULL that has begun */
+static dn_comp_t *pulled;              /**< the completion of the PULL that has begun */
+static unsigned short_of_memory, lost; /**< so often the engine has said so */
 
 static void on_complete(dn_tag_req_t *req)
 {
     ((job_t *) req)->times++;
 }
 
+static void on_no_memory(void *arg)
+{
+    short_of_memory++;
+}
+
+static void on_lost(dn_tag_peer_t *gone, int matters, void *arg)
+{
+    lost++;
+}
+
 static int setup(void **state)
 {
     const dn_job_t job = {.nlocal = 1};
     const dn_tag_config_t config = {
-        .limit = {.eager_limit = 1000, .unexpected_limit = 1 << 20, .announce_min = SIZE_MAX},
+        .limit = {.eager_limit = 1000, .unexpected_limit = 1 << 20, .announce_min = UINT32_MAX},
         .progress = dn_unit_tag_no_progress,
-        .lost = dn_unit_tag_lost,
-        .no_memory = dn_unit_tag_no_memory};
+        .lost = on_lost,
+        .no_memory = on_no_memory};
 
     pulled = NULL;
+    short_of_memory = lost = 0;
     assert_int_equal(dn_open(dn_device_name(0), &job, NULL, &port), DN_OK);
     assert_int_equal(dn_tag_open(port, CHANNEL, &config, &tag), DN_OK);
     peer = dn_tag_join(tag, dn_unit_connect(port, port), &port);
@@ -100,12 +112,53 @@ static void pulls_that_fail_late_become_pieces(void **state)
     until(0 != job[0].times && 0 != job[1].times);
     assert_int_equal(job[1].req.status, DN_OK);
     assert_memory_equal(received, sent, LONG);
+    assert_int_equal(short_of_memory, 0);
+}
+
+static dn_status_t no_message(dn_peer_t *hot, unsigned channel, unsigned kind, const void *first,
+                              size_t first_len, const void *body, size_t body_len)
+{
+    return DN_ERR_NOMEM;
+}
+
+static void answers_that_cannot_leave_are_told(void **state)
+{
+    static job_t job[2];
+
+    start_send(&job[0], 8, 1);
+    peer->peer->ops.botf = no_message;
+    start_receive(&job[1], 8);
+    until(0 != job[1].times);
+    assert_int_equal(job[1].req.status, DN_OK);
+    assert_int_equal(job[0].times, 0);
+    assert_int_equal(short_of_memory, 1);
+}
+
+static void messages_that_cannot_leave_the_line_are_told(void **state)
+{
+    static job_t line[3000];
+    unsigned waiting = 0;
+
+    while (NULL == peer->waits.first) {
+        assert_true(waiting < sizeof(line) / sizeof(line[0]));
+        start_send(&line[waiting++], 8, 0);
+    }
+    dn_status_t (*const botf)(dn_peer_t *, unsigned, unsigned, const void *, size_t, const void *, size_t) =
+        peer->peer->ops.botf;
+    peer->peer->ops.botf = no_message;
+    until(0 != short_of_memory || 0 != lost);
+    assert_int_equal(lost, 0);
+    peer->peer->ops.botf = botf;
+    until(0 != line[waiting - 1].times);
+    assert_int_equal(line[waiting - 1].req.status, DN_OK);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(pulls_that_fail_late_become_pieces, setup, teardown),
+        cmocka_unit_test_setup_teardown(answers_that_cannot_leave_are_told, setup, teardown),
+        cmocka_unit_test_setup_teardown(messages_that_cannot_leave_the_line_are_told, setup, teardown),
     };
     return cmocka_run_group_tests(tests, dn_unit_setup, NULL);
 }
