@@ -12,8 +12,9 @@
 #include <stdlib.h>
 
 #include "dn_log.h"
+#include "dn_wait.h"
 
-/** Polls in dn_tag_leave() while messages to the peer still wait for room. A peer that makes no room in this time does not want them. */
+/** Polls between two looks whether the peer lives, while the last messages to the peer wait for room. A look calls the kernel. */
 #define DN_TAG_LAST_POLLS 1000
 
 /** Nanoseconds for which dn_tag_await_transfers() waits. */
@@ -227,17 +228,37 @@ static bool dn_tag_await_transfers(const dn_tag_peer_t *peer)
     return 0 == dn_load_acquire_u32(&peer->transfers);
 }
 
+/** Send the messages to a peer that still wait for room: their senders may have been told that they are sent. The peer may make room as long
+ * as it lives. */
+static void dn_tag_send_last(dn_tag_peer_t *peer)
+{
+    dn_tag_t *tag = peer->tag;
+    dn_wait_t wait = {0};
+
+    for (uint64_t polls = 1;
+         (NULL != dn_load_relaxed(&peer->waits.first) || 0 != dn_load_relaxed(&peer->flowing))
+         && !dn_load_relaxed(&peer->cut);
+         polls++) {
+        if (0 == polls % DN_TAG_LAST_POLLS && DN_OK != dn_peer_check(peer->peer)) {
+            return;
+        }
+        if (0 != dn_progress(tag->port) + dn_tag_progress(tag)) {
+            dn_wait_restart(&wait);
+        } else {
+            (void) dn_wait(tag->port, &wait, 0, 0);
+        }
+    }
+}
+
 void dn_tag_leave(dn_tag_peer_t *peer)
 {
     dn_tag_t *tag = peer->tag;
     dn_tag_req_t *req;
 
     tag->parted = true;
-    for (int polls = 0; (NULL != dn_load_relaxed(&peer->waits.first) || 0 != dn_load_relaxed(&peer->flowing))
-                        && !dn_load_acquire_u32(&peer->lost) && polls < DN_TAG_LAST_POLLS;
-         polls++) {
-        (void) dn_progress(tag->port);
-        (void) dn_tag_progress(tag);
+    /* The end of the peer is no news from here on: what is in flight may end with an error. */
+    if (dn_cas_acq_rel_u32(&peer->lost, 0, 1)) {
+        dn_tag_send_last(peer);
     }
     if (NULL != peer->user && 0 != dn_load_acquire_u32(&peer->transfers)
         && DN_OK != dn_peer_check(peer->peer)) {
@@ -251,8 +272,6 @@ void dn_tag_leave(dn_tag_peer_t *peer)
     dn_tag_lock(tag);
     dn_tag_unlink(peer);
     dn_tag_unlock(tag);
-    /* What is in flight ends with an error now, which is no news of the peer's end. */
-    (void) dn_cas_acq_rel_u32(&peer->lost, 0, 1);
     dn_peer_set_user(peer->peer, tag->channel, NULL);
     dn_tag_forget_kept(tag, NULL, peer, false);
     peer->gone = true;
@@ -348,7 +367,7 @@ static void dn_tag_on_lost(dn_peer_t *hot, void *arg)
     dn_tag_lock(tag);
     dn_tag_peer_t *peer = dn_peer_user(hot, tag->channel);
     if (NULL != peer) {
-        peer->cut = true;
+        dn_store_relaxed(&peer->cut, true); /* dn_tag_send_last() looks without the lock */
     }
     dn_tag_unlock(tag);
     if (NULL == peer) {

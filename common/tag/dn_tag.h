@@ -369,10 +369,10 @@ DN_API void dn_tag_close(dn_tag_t *tag);
  *         @p peer is disconnected. NULL: memory ran out, and @p peer is disconnected.
  */
 DN_API dn_tag_peer_t *dn_tag_join(dn_tag_t *tag, dn_peer_t *peer, void *user);
-/** Part from a peer. Sends that wait for room get a last chance. Unreceived messages of the peer are gone. Requests that still
- * need the peer end with DN_ERR_UNREACH. Posted receives stay: a message of another peer may be for them. The caller has
- * received the peer's messages of dn_tag_mprobe() before. No other thread sends to the peer or receives from the peer during
- * this call, but any thread may drive the port. This is not called from inside of a callback. */
+/** Part from a peer. Sends that wait for room are waited for, as long as the peer lives. Unreceived messages of the peer are gone.
+ * Requests that still need the peer end with DN_ERR_UNREACH. Posted receives stay: a message of another peer may be for them. The
+ * caller has received the peer's messages of dn_tag_mprobe() before. No other thread sends to the peer or receives from the peer
+ * during this call, but any thread may drive the port. This is not called from inside of a callback. */
 DN_API void dn_tag_leave(dn_tag_peer_t *peer);
 /** Any one of the peers that were not left yet. NULL: there is none. */
 DN_API dn_tag_peer_t *dn_tag_some_peer(dn_tag_t *tag);

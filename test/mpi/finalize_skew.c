@@ -6,7 +6,9 @@
  * Ranks reach MPI_Finalize at very different times, the early ones with small messages still unread at
  * their receivers. Every message must arrive, whoever has gone into MPI_Finalize meanwhile.
  *
- *   finalize_skew [-s SEED] [-d MILLISECONDS] [-n MESSAGES]
+ *   finalize_skew [-s SEED] [-d MILLISECONDS] [-n MESSAGES] [-b]
+ *
+ *   -b  in buffered mode, so that a rank may send more than its receivers have room for
  */
 #include "dn_config.h"
 
@@ -18,13 +20,14 @@
 #include <unistd.h>
 
 /** Small enough for the eager protocol of any BTL, so that a send ends without its receiver. */
-#define SMALL 200
+#define SMALL 1000
 
 static int rank;
 static int ranks;
 static uint64_t seed = 1;
 static unsigned delay_ms = 200;
 static int count = 20;
+static bool buffered;
 
 /** All messages to all later ranks; small ones need no receiver to complete. */
 static void send_to_later(void)
@@ -35,9 +38,21 @@ static void send_to_later(void)
         for (int i = 0; i < count; i++) {
             size_t size = verify_key(seed, (uint64_t) rank, (uint64_t) target, (uint64_t) i) % SMALL;
             verify_fill(out, size, verify_key(seed + 1, (uint64_t) rank, (uint64_t) target, (uint64_t) i));
-            MPI_Send(out, (int) size, MPI_BYTE, target, i, MPI_COMM_WORLD);
+            (buffered ? MPI_Bsend : MPI_Send)(out, (int) size, MPI_BYTE, target, i, MPI_COMM_WORLD);
         }
     }
+}
+
+static void send_to_later_buffered(void)
+{
+    const int size = ranks * count * (SMALL + MPI_BSEND_OVERHEAD);
+    void *memory = malloc((size_t) size);
+    int detached;
+
+    MPI_Buffer_attach(memory, size);
+    send_to_later();
+    MPI_Buffer_detach(&memory, &detached);
+    free(memory);
 }
 
 /** The messages of earlier ranks, last tag first; the earlier ranks are in MPI_Finalize by now. */
@@ -66,7 +81,7 @@ int main(int argc, char **argv)
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &ranks);
-    while (-1 != (option = getopt(argc, argv, "s:d:n:"))) {
+    while (-1 != (option = getopt(argc, argv, "s:d:n:b"))) {
         switch (option) {
         case 's':
             seed = verify_number(optarg, 0, "-s");
@@ -77,12 +92,19 @@ int main(int argc, char **argv)
         case 'n':
             count = (int) verify_number(optarg, 0, "-n");
             break;
+        case 'b':
+            buffered = true;
+            break;
         default:
-            fprintf(stderr, "usage: finalize_skew [-s SEED] [-d MILLISECONDS] [-n MESSAGES]\n");
+            fprintf(stderr, "usage: finalize_skew [-s SEED] [-d MILLISECONDS] [-n MESSAGES] [-b]\n");
             exit(2);
         }
     }
-    send_to_later();
+    if (buffered) {
+        send_to_later_buffered();
+    } else {
+        send_to_later();
+    }
     verify_sleep_ms(delay_ms * (unsigned) rank);
     receive_from_earlier();
     MPI_Finalize();
