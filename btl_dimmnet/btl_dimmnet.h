@@ -73,9 +73,10 @@ typedef struct mca_btl_dimmnet_t {
     opal_mutex_t lock;
     bool limits_known; /**< the limits have been compared with those of a first peer */
     mca_btl_base_endpoint_t *endpoints;
-    dn_round_t waiting;    /**< mca_btl_base_endpoint_t::waits, as far as they have messages */
-    dn_fifo_t ops_waiting; /**< puts and gets that wait for room */
-    dn_fifo_t aside;       /**< messages to deliver without the port's lock */
+    mca_btl_base_endpoint_t *gone; /**< endpoints that were left: puts and gets may still end */
+    dn_round_t waiting;            /**< mca_btl_base_endpoint_t::waits, as far as they have messages */
+    dn_fifo_t ops_waiting;         /**< puts and gets that wait for room */
+    dn_fifo_t aside;               /**< messages to deliver without the port's lock */
 } mca_btl_dimmnet_t;
 
 OPAL_DECLSPEC extern mca_btl_dimmnet_component_t mca_btl_dimmnet_component;

@@ -17,7 +17,7 @@
 #include "opal/class/opal_bitmap.h"
 #include "opal/util/output.h"
 
-/** The most polls for messages that still wait when their endpoint is freed. A message that waits after these polls is dropped. */
+/** The most polls for messages that still wait when their endpoint is left. A message that waits after these polls is dropped. */
 #define LAST_POLLS 1000
 
 /** Elements with which the lists of operations and of registrations begin, and by which they grow. */
@@ -224,8 +224,11 @@ static bool endpoint_unlink(const mca_btl_base_endpoint_t *endpoint)
     return found;
 }
 
-static void endpoint_free(mca_btl_base_endpoint_t *endpoint)
+/** Part from a process. The endpoint stays until the port is closed: a put or get of which the process copies a share may end later. */
+static void endpoint_leave(mca_btl_base_endpoint_t *endpoint)
 {
+    mca_btl_dimmnet_t *module = &mca_btl_dimmnet;
+
     for (int polls = 0; NULL != endpoint->waits.items.first && !endpoint->lost && polls < LAST_POLLS;
          polls++) {
         (void) mca_btl_dimmnet_progress();
@@ -239,17 +242,33 @@ static void endpoint_free(mca_btl_base_endpoint_t *endpoint)
     /* Operations in flight end with an error now. This error does not mean that the peer is lost. */
     endpoint->lost = true;
     dn_disconnect(endpoint->peer);
-    free(endpoint);
+    OPAL_THREAD_LOCK(&module->lock);
+    endpoint->next = module->gone;
+    module->gone = endpoint;
+    OPAL_THREAD_UNLOCK(&module->lock);
+}
+
+/** The port is closed. */
+static void endpoints_free(void)
+{
+    mca_btl_dimmnet_t *module = &mca_btl_dimmnet;
+
+    while (NULL != module->gone) {
+        mca_btl_base_endpoint_t *endpoint = module->gone;
+
+        module->gone = endpoint->next;
+        free(endpoint);
+    }
 }
 
 static int module_del_procs(mca_btl_base_module_t *btl, size_t nprocs, opal_proc_t **procs,
                             mca_btl_base_endpoint_t **endpoints)
 {
     for (size_t i = 0; i < nprocs; i++) {
-        /* bml/r2 passes an endpoint twice if it uses the endpoint for sends and for puts. The second time the endpoint is freed
+        /* bml/r2 passes an endpoint twice if it uses the endpoint for sends and for puts. The second time the endpoint is left
          * already: find it in the list before it is touched. */
         if (NULL != endpoints[i] && endpoint_unlink(endpoints[i])) {
-            endpoint_free(endpoints[i]);
+            endpoint_leave(endpoints[i]);
         }
     }
     return OPAL_SUCCESS;
@@ -286,7 +305,7 @@ static int module_finalize(mca_btl_base_module_t *btl)
         mca_btl_base_endpoint_t *endpoint = module->endpoints;
 
         module->endpoints = endpoint->next;
-        endpoint_free(endpoint);
+        endpoint_leave(endpoint);
     }
     mca_btl_dimmnet_aside_free();
     dn_ompi_progress_remove(mca_btl_dimmnet_advance);
@@ -294,6 +313,7 @@ static int module_finalize(mca_btl_base_module_t *btl)
     component->driven = false;
     component->port = NULL;
     dn_ompi_close();
+    endpoints_free();
     return OPAL_SUCCESS;
 }
 
