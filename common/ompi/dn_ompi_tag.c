@@ -71,6 +71,20 @@ static void on_lost(dn_tag_peer_t *peer, int matters, void *arg)
     }
 }
 
+/** Only processes of other jobs count: the loss of a process of this job matters in any case, or it has left in order. */
+static int receive_names(const dn_tag_peer_t *peer, uint32_t context, int32_t source, void *arg)
+{
+    const ompi_proc_t *proc = peer->user;
+
+    if (NULL == proc || OPAL_PROC_MY_NAME.jobid == proc->super.proc_name.jobid
+        || 0 != (context & DN_TAG_NAMED) || OMPI_MPI_STATE_FINALIZE_STARTED <= ompi_mpi_state) {
+        return false;
+    }
+    ompi_communicator_t *comm = ompi_comm_lookup(context);
+    return NULL != comm && source < ompi_group_size(comm->c_remote_group)
+           && proc == ompi_comm_peer_lookup(comm, source);
+}
+
 static void on_no_memory(void *arg)
 {
     dn_ompi_help(DN_OMPI_TEXT_NO_MEMORY, opal_process_info.nodename);
@@ -103,6 +117,7 @@ static bool open_engine(void)
         .unpack = tag_unpack,
         .progress = progress_all,
         .lost = on_lost,
+        .names = receive_names,
         .no_memory = on_no_memory,
     };
     /* Other processes may send as soon as they are through MPI_Init. Their messages stay in the ring until here. */

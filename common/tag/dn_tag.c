@@ -303,6 +303,23 @@ dn_tag_peer_t *dn_tag_some_peer(dn_tag_t *tag)
     return peer;
 }
 
+/** Does a posted receive name the peer as its source? The lock is held. */
+static bool dn_tag_is_named(const dn_tag_peer_t *peer)
+{
+    const dn_tag_config_t *config = &peer->tag->config;
+    const dn_match_recv_t *posted = NULL;
+
+    if (NULL == config->names) {
+        return false;
+    }
+    do {
+        posted = dn_match_next_posted(&peer->tag->match, NULL, posted);
+    } while (NULL != posted
+             && (DN_MATCH_ANY_SOURCE == posted->source
+                 || !config->names(peer, posted->context, posted->source, config->arg)));
+    return NULL != posted;
+}
+
 int dn_tag_needs(const dn_tag_peer_t *peer)
 {
     const dn_handle_table_t *handles = &peer->tag->handles;
@@ -314,6 +331,7 @@ int dn_tag_needs(const dn_tag_peer_t *peer)
 
         needs = needs || (NULL != req && peer == req->peer);
     }
+    needs = needs || dn_tag_is_named(peer);
     dn_tag_unlock(peer->tag);
     return needs;
 }

@@ -294,6 +294,9 @@ typedef struct dn_tag_config {
      * this process was to reach the peer, or waits for its answer; the request does not end until the peer is left. Where
      * matters is 0, and the peer was never joined (user is NULL), the peer is gone after this call. */
     void (*lost)(dn_tag_peer_t *peer, int matters, void *arg);
+    /** Does a posted receive of this context and source take messages of this peer only? Such a receive needs the peer. Called with the
+     * engine's lock held. NULL: no receive does. */
+    int (*names)(const dn_tag_peer_t *peer, uint32_t context, int32_t source, void *arg);
     /** There is no memory for a message that has arrived, or that is to leave. Its receive would wait for ever. */
     void (*no_memory)(void *arg);
 } dn_tag_config_t;

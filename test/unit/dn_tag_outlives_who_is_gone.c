@@ -24,6 +24,7 @@ enum {
     WHOLE = 1,     /**< tag of a message that comes in full */
     ANNOUNCED = 2, /**< of one that has to be asked for */
     FLOWS = 3,     /**< of one that ends in its midst */
+    NEVER = 4,     /**< of one that nobody sends */
     PATIENCE_S = 60
 };
 
@@ -54,6 +55,12 @@ static void on_lost(dn_tag_peer_t *peer, int it_matters, void *arg)
     matters += 0 != it_matters;
 }
 
+/** Source 0 is any peer that was joined. */
+static int names(const dn_tag_peer_t *peer, uint32_t context, int32_t source, void *arg)
+{
+    return NULL != peer->user && 1 == context && 0 == source;
+}
+
 static void open_engine(int threads)
 {
     const dn_job_t job = {.nlocal = 1, .threads = threads};
@@ -65,6 +72,7 @@ static void open_engine(int threads)
                                     .threads = threads,
                                     .progress = on_progress,
                                     .lost = on_lost,
+                                    .names = names,
                                     .no_memory = dn_unit_tag_no_memory};
 
     lost = matters = 0;
@@ -277,6 +285,34 @@ static void who_waits_for_bytes_of_the_dead_is_told(void **state)
 static void who_waits_for_what_flows_from_the_dead_is_told(void **state)
 {
     wait_for_bytes_of_the_dead(FLOWS);
+}
+
+/** @param[in] any  The receive takes a message of any source. */
+static void wait_for_a_message_of_the_dead(bool any)
+{
+    static job_t job;
+    address_t address;
+    const pid_t child = start_child(&address);
+    dn_tag_peer_t *peer = join(&address);
+
+    until(is_here(ANNOUNCED));
+    start_receive(&job, NEVER, 8, any ? NULL : peer);
+    end_child(child);
+    until(0 != lost);
+    assert_int_equal(matters, any ? 0 : 1);
+    dn_tag_cancel(&job.req);
+    assert_int_equal(job.times, 1);
+    dn_tag_leave(peer);
+}
+
+static void who_waits_for_the_dead_is_told(void **state)
+{
+    wait_for_a_message_of_the_dead(false);
+}
+
+static void who_waits_for_anybody_waits_on(void **state)
+{
+    wait_for_a_message_of_the_dead(true);
 }
 
 /** A receiver takes a message whose sender was lost before; others send to it. */
@@ -496,6 +532,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(processes_that_die_are_forgotten, setup, teardown),
         cmocka_unit_test_setup_teardown(who_waits_for_bytes_of_the_dead_is_told, setup, teardown),
         cmocka_unit_test_setup_teardown(who_waits_for_what_flows_from_the_dead_is_told, setup, teardown),
+        cmocka_unit_test_setup_teardown(who_waits_for_the_dead_is_told, setup, teardown),
+        cmocka_unit_test_setup_teardown(who_waits_for_anybody_waits_on, setup, teardown),
         cmocka_unit_test_setup_teardown(who_asks_or_sends_to_the_dead_is_told, setup, teardown),
         cmocka_unit_test_setup_teardown(who_takes_what_flowed_from_the_dead_is_told, setup, teardown),
         cmocka_unit_test_setup_teardown(engines_wait_for_transfers, setup, teardown),
