@@ -363,7 +363,7 @@ static int read_address(const char *name, info_address_t *address)
 }
 
 /** info_tell_fn_t: write an address file. The file gets its name when it is whole. It has the key of the process group, so only its owner can
- * read it. */
+ * read it: the file is always a new one, since a file that was there before may belong to somebody else. */
 static int tell_file(const info_address_t *address, void *arg)
 {
     const char *name = arg;
@@ -372,17 +372,20 @@ static int tell_file(const info_address_t *address, void *arg)
         info_address_write(stdout, address);
         return fflush(stdout);
     }
-    if (sizeof(new_name) <= (size_t) snprintf(new_name, sizeof(new_name), "%s.new", name)) {
+    if (sizeof(new_name) <= (size_t) snprintf(new_name, sizeof(new_name), "%s.XXXXXX", name)) {
         fprintf(stderr, INFO_PROGRAM ": the name of the address file is too long\n");
         return -1;
     }
-    const int fd = open(new_name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    const int fd = mkostemp(new_name, O_CLOEXEC);
     FILE *file = 0 > fd ? NULL : fdopen(fd, "w");
     if (NULL != file) {
         info_address_write(file, address);
     }
     if (NULL == file || 0 != fclose(file) || 0 != rename(new_name, name)) {
         fprintf(stderr, INFO_PROGRAM ": %s cannot be written: %s\n", name, strerror(errno));
+        if (0 <= fd) {
+            unlink(new_name);
+        }
         return -1;
     }
     return 0;
