@@ -14,6 +14,7 @@
 #include <time.h>
 
 #include "dn_bench.h"
+#include "dn_option.h"
 
 /* The sizes of huge pages and of transfers alike are far below this; it only
    stops a mistyped number from becoming an allocation. */
@@ -340,8 +341,9 @@ dn_bench_parsed_t dn_bench_parse(int argc, char **argv, const dn_bench_usage_t *
             return DN_BENCH_HELP;
         }
         if ('?' == letter || ':' == letter) {
+            char room[3];
             complain(usage, ':' == letter ? "a value is missing after " : "there is no option ",
-                     argv[optind - 1], "-h lists the options");
+                     dn_option_wrong(argv, shorts, room), "-h lists the options");
             return DN_BENCH_USAGE_ERROR;
         }
         const char *expected = apply(known[letter], optarg, options);

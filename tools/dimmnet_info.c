@@ -21,6 +21,7 @@
 
 #include "dn_dsm.h"
 #include "dn_info.h"
+#include "dn_option.h"
 #include "dn_param.h"
 
 #define DEFAULT_SECONDS 5
@@ -405,6 +406,7 @@ static int announce(const options_t *options, info_devices_t *devices)
 
 /* Options */
 
+static const char letters[] = ":D:pa:c:w:jPVh";
 static const struct option long_options[] = {
     {"device", required_argument, NULL, 'D'},   {"peer", no_argument, NULL, 'p'},
     {"announce", required_argument, NULL, 'a'}, {"connect", required_argument, NULL, 'c'},
@@ -456,9 +458,10 @@ static int parse_seconds(const char *text, int *seconds_p)
 /** @return 0: go on; 1: the program is done; -1: a sentence is on stderr. */
 static int parse_options(int argc, char **argv, options_t *options)
 {
+    char room[3];
     int letter;
     opterr = 0;
-    while (-1 != (letter = getopt_long(argc, argv, ":D:pa:c:w:jPVh", long_options, NULL))) {
+    while (-1 != (letter = getopt_long(argc, argv, letters, long_options, NULL))) {
         switch (letter) {
         case 'D':
             options->list = optarg;
@@ -491,7 +494,7 @@ static int parse_options(int argc, char **argv, options_t *options)
             return 1;
         default:
             return complain(':' == letter ? "a value is missing after " : "there is no option ",
-                            argv[optind - 1], "-h lists the options");
+                            dn_option_wrong(argv, letters, room), "-h lists the options");
         }
     }
     if (optind < argc) {
