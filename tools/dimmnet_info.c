@@ -22,6 +22,7 @@
 #include "dn_dsm.h"
 #include "dn_info.h"
 #include "dn_option.h"
+#include "dn_output.h"
 #include "dn_param.h"
 
 #define DEFAULT_SECONDS 5
@@ -510,7 +511,8 @@ static int parse_options(int argc, char **argv, options_t *options)
     return 0;
 }
 
-int main(int argc, char **argv)
+/** Do what the options say. @return the exit status. */
+static int run(int argc, char **argv)
 {
     static found_t found;
     options_t options = {.seconds = -1};
@@ -531,4 +533,11 @@ int main(int argc, char **argv)
         return 1;
     }
     return '\0' == found.devices.usable[0] || (NULL != found.shown && !found.shown->reached);
+}
+
+int main(int argc, char **argv)
+{
+    const int status = run(argc, argv);
+
+    return dn_output_end(INFO_PROGRAM, status);
 }

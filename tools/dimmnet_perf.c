@@ -18,6 +18,7 @@
 #include "dn_bench_fork.h"
 #include "dn_json.h"
 #include "dn_net.h"
+#include "dn_output.h"
 #include "dn_perf_tool.h"
 
 #define DEFAULT_PORT 13003
@@ -206,7 +207,7 @@ static int run_client(int socket, const char *server, const dn_token_t *token, c
     }
     dn_net_send(socket, &end, sizeof(end));
     close(socket);
-    return client.failed;
+    return dn_output_end(PROGRAM, client.failed);
 }
 
 /* Both sides on this host */
@@ -289,7 +290,10 @@ int main(int argc, char **argv)
     options.bind = "127.0.0.1";
     options.port = DEFAULT_PORT;
     options.test = "latency";
-    dn_bench_parse_or_exit(argc, argv, &usage, &options);
+    const dn_bench_parsed_t parsed = dn_bench_parse(argc, argv, &usage, &options);
+    if (DN_BENCH_RUN != parsed) {
+        return DN_BENCH_HELP == parsed ? dn_output_end(PROGRAM, 0) : 1;
+    }
     const menu_t *asked = find_menu(options.test);
     if (NULL == asked || 0 != check_options(&options)) {
         return 1;
