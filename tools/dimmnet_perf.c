@@ -23,7 +23,7 @@
 
 #define DEFAULT_PORT 13003
 #define TESTS_MAX    128
-/* The default of --time-limit: seconds that a client has from its greeting to its last test. */
+/* The default of --time-limit: seconds that a client has from its greeting to its last test, and a server to greet. */
 #define TIME_LIMIT 600
 
 /** A choice of the user: it names tests of dn_perf_steps.c. */
@@ -187,9 +187,13 @@ static int run_client(int socket, const char *server, const dn_token_t *token, c
     static const dn_plan_t end;
     client_t client = {
         .socket = socket, .server = server, .asked = asked, .options = options, .json = {.out = stdout}};
+    /* The server may have other clients to serve before it greets this one. */
+    dn_end_after((unsigned) options->time_limit,
+                 PROGRAM ": what was connected to did not greet in time; is it our server? (--time-limit)\n");
     if (0 != dn_greet_server(socket, server, token, options->device, &client.key)) {
         return 1;
     }
+    alarm(0);
     dn_log_answers_set(keep_deviation, NULL);
     if (options->json) {
         dn_json_object(&client.json, NULL);

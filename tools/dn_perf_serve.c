@@ -42,15 +42,23 @@ void dn_plan_run(const dn_plan_t *plan, const dn_bench_options_t *options, perf_
     perf_run(perf, result);
 }
 
+/** What end_late() says. */
+static const char *late;
+
 /* Handler of SIGALRM: end this process, whatever it does. */
 static void end_late(int number)
 {
-    static const char text[] =
-        PROGRAM ": the client was not done in time; it is served no longer (--time-limit)\n";
-    const ssize_t written = write(STDERR_FILENO, text, sizeof(text) - 1);
+    const ssize_t written = write(STDERR_FILENO, late, strlen(late));
 
     (void) number;
     _exit(0 < written ? 1 : 2);
+}
+
+void dn_end_after(unsigned seconds, const char *sentence)
+{
+    late = sentence;
+    signal(SIGALRM, end_late);
+    alarm(seconds);
 }
 
 int dn_serve(int socket, const dn_token_t *token, const dn_bench_options_t *options)
@@ -62,8 +70,8 @@ int dn_serve(int socket, const dn_token_t *token, const dn_bench_options_t *opti
     dn_bench_options_t own = *options;
     const unsigned limit = (unsigned) options->time_limit;
 
-    signal(SIGALRM, end_late);
-    alarm(0 != limit && limit < GREETING_SECONDS ? limit : GREETING_SECONDS);
+    dn_end_after(0 != limit && limit < GREETING_SECONDS ? limit : GREETING_SECONDS,
+                 PROGRAM ": the client was not done in time; it is served no longer (--time-limit)\n");
     if (0 != dn_greet_client(socket, token, options->device, devices, &key)) {
         return 1;
     }

@@ -131,6 +131,9 @@ int dn_greet_server(int socket, const char *server, const dn_token_t *token, con
 void dn_plan_run(const dn_plan_t *plan, const dn_bench_options_t *options, perf_t *perf,
                  perf_result_t *result);
 
+/** End this process after so many seconds, whatever it does then. 0: no longer. @param[in] sentence  With a newline, for stderr; kept. */
+void dn_end_after(unsigned seconds, const char *sentence);
+
 /** Serve one client, in a process that does nothing else. @return the exit status of the process. */
 int dn_serve(int socket, const dn_token_t *token, const dn_bench_options_t *options);
 
