@@ -20,6 +20,10 @@
  * dn_segment_free() are called only after every other use of their object is over. Where dn_job_t::threads is 0, one
  * thread at a time may use a port, its peers and its segments.
  *
+ * fork(): a port belongs to the process that has opened it. A child has a copy of the port, of which dn_close() is the only call that the
+ * child may make: it frees memory and descriptors, and neither the parent nor a peer notices. What libfabric holds, and what another
+ * thread was changing at the time of fork(), stays until the child ends, or calls exec(). The child may open ports of its own.
+ *
  * Ordering: messages of one sender arrive in the order of their kicks. Nothing else is ordered until
  * dn_fence(). Sources: DIMMnet-1 AOTF paper sections 2 to 5, Martini paper sections 2 to 6.
  */

@@ -37,7 +37,7 @@
 #include "dn_turn.h"
 
 /** Version of all that a device sees of libdimmnet. Each change of that adds 1. */
-#define DN_DEVICE_VERSION 4
+#define DN_DEVICE_VERSION 5
 /** Most bytes of a device's name. Addresses hold the name. */
 #define DN_DEVICE_NAME_MAX 8
 
@@ -187,6 +187,14 @@ struct dn_device {
                         dn_iface_t **iface_p);
     /** Undo open. The peers have been released. */
     void (*close)(dn_iface_t *iface);
+    /**
+     * Free the copy of an open device that a child of fork() has: unmap shared memory, close descriptors, free memory. Neither the process
+     * that has opened the device nor a peer may notice. The child has none of the device's threads. A lock may be held by such a thread
+     * for ever: the device frees nothing then that the lock protects. NULL: the copy stays until the child ends.
+     *
+     * @param[in] peers  Those of the device that the port knows, linked by dn_peer_base_t::next. Freed, too.
+     */
+    void (*close_copy)(dn_iface_t *iface, dn_peer_base_t *peers);
 
     /** Write this device's part of the address. *len: in, size of @p buf; out, bytes written. */
     dn_status_t (*address)(const dn_iface_t *iface, void *buf, size_t *len);
@@ -383,6 +391,8 @@ DN_DEVICE_API const dn_job_t *dn_port_job(const dn_port_t *port);
 DN_DEVICE_API const dn_auth_group_t *dn_port_group(const dn_port_t *port);
 /** The port's random number. Two processes with one PID differ in it. */
 DN_DEVICE_API const uint64_t *dn_port_nonce(const dn_port_t *port);
+/** Is this process a child of fork(), and the port the one that its parent has opened? */
+DN_DEVICE_API int dn_port_is_copy(const dn_port_t *port);
 /** Is this group admitted? */
 DN_DEVICE_API int dn_port_admits(const dn_port_t *port, const dn_pgid_t *pgid);
 /** A process has greeted whose group is not admitted. Called by any thread that holds the device's lock. */

@@ -146,6 +146,16 @@ static dn_status_t dn_ipnuma_open(dn_port_t *port, const dn_config_t *config, co
     return DN_OK;
 }
 
+/** Free the device with its connections, which are told nothing. */
+static void dn_ipnuma_free_all(dn_ipnuma_t *ipnuma)
+{
+    dn_ipnuma_expire(ipnuma, 1, 0);
+    while (NULL != ipnuma->pcs) {
+        dn_ipnuma_pc_free(ipnuma->pcs);
+    }
+    dn_ipnuma_free(ipnuma);
+}
+
 static void dn_ipnuma_close(dn_iface_t *iface)
 {
     dn_ipnuma_t *ipnuma = (dn_ipnuma_t *) iface;
@@ -164,11 +174,24 @@ static void dn_ipnuma_close(dn_iface_t *iface)
     }
     dn_ipnuma_unlock(ipnuma);
     dn_ipnuma_linger(ipnuma);
-    dn_ipnuma_expire(ipnuma, 1, 0);
-    while (NULL != ipnuma->pcs) {
-        dn_ipnuma_pc_free(ipnuma->pcs);
+    dn_ipnuma_free_all(ipnuma);
+}
+
+static void dn_ipnuma_close_copy(dn_iface_t *iface, dn_peer_base_t *peers)
+{
+    dn_ipnuma_t *ipnuma = (dn_ipnuma_t *) iface;
+
+    /* The device knows them all. */
+    (void) peers;
+    if (0 != pthread_mutex_trylock(&ipnuma->lock)) {
+        return;
     }
-    dn_ipnuma_free(ipnuma);
+    ipnuma->closing = 1;
+    pthread_mutex_unlock(&ipnuma->lock);
+    while (NULL != ipnuma->peers) {
+        dn_ipnuma_release(&ipnuma->peers->base);
+    }
+    dn_ipnuma_free_all(ipnuma);
 }
 
 void dn_ipnuma_share_llcm(dn_ipnuma_t *ipnuma)
@@ -228,6 +251,7 @@ const dn_device_t dn_device_ipnuma = {
     .name = "ipnuma",
     .open = dn_ipnuma_open,
     .close = dn_ipnuma_close,
+    .close_copy = dn_ipnuma_close_copy,
     .address = dn_ipnuma_address,
     .connect = dn_ipnuma_connect,
     .disconnect = dn_ipnuma_disconnect,

@@ -151,6 +151,13 @@ static void dn_ofi_close(dn_iface_t *iface)
     dn_ofi_free(ofi);
 }
 
+/** libfabric does not survive a fork(): what it has made stays, with all that its operations may use. */
+static void dn_ofi_close_copy(dn_iface_t *iface, dn_peer_base_t *peers)
+{
+    (void) peers;
+    dn_ofi_watch_free((dn_ofi_t *) iface);
+}
+
 static dn_status_t dn_ofi_address(const dn_iface_t *iface, void *buf, size_t *len)
 {
     dn_ofi_t *ofi = (dn_ofi_t *) iface;
@@ -190,6 +197,7 @@ const dn_device_t dn_device_ofi = {
     .name = "ofi",
     .open = dn_ofi_open,
     .close = dn_ofi_close,
+    .close_copy = dn_ofi_close_copy,
     .address = dn_ofi_address,
     .connect = dn_ofi_connect,
     .disconnect = dn_ofi_disconnect,

@@ -395,6 +395,8 @@ void dn_ofi_expire(dn_ofi_t *ofi, int all);
 void dn_ofi_watch_start(dn_ofi_t *ofi);
 /** End the watcher: the port closes. */
 void dn_ofi_watch_close(dn_ofi_t *ofi);
+/** Close the descriptors of the watcher, which does not run. */
+void dn_ofi_watch_free(dn_ofi_t *ofi);
 /** Wait for a while until all messages have gone out. */
 void dn_ofi_linger(dn_ofi_t *ofi);
 /** @} */

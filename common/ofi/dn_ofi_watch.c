@@ -341,6 +341,15 @@ void dn_ofi_watch_start(dn_ofi_t *ofi)
     }
 }
 
+void dn_ofi_watch_free(dn_ofi_t *ofi)
+{
+    if (0 <= ofi->watcher.event) {
+        close(ofi->watcher.event);
+        ofi->watcher.event = -1;
+    }
+    dn_lull_close(&ofi->watcher.lull);
+}
+
 void dn_ofi_watch_close(dn_ofi_t *ofi)
 {
     dn_ofi_lock(ofi);
@@ -352,11 +361,7 @@ void dn_ofi_watch_close(dn_ofi_t *ofi)
         pthread_join(ofi->watcher.thread, NULL);
         dn_ofi_watch_turn(ofi, DN_OFI_WATCH_NONE);
     }
-    if (0 <= ofi->watcher.event) {
-        close(ofi->watcher.event);
-        ofi->watcher.event = -1;
-    }
-    dn_lull_close(&ofi->watcher.lull);
+    dn_ofi_watch_free(ofi);
 }
 
 void dn_ofi_linger(dn_ofi_t *ofi)

@@ -130,6 +130,33 @@ dn_status_t dn_port_open_devices(dn_port_t *port, const char *spec)
     return status;
 }
 
+/** Take the peers of a device off the port's list. @return the first of them; dn_peer_base_t::next leads to the next one. */
+static dn_peer_base_t *dn_port_take_peers(dn_port_t *port, const dn_iface_t *iface)
+{
+    dn_peer_base_t *peer, *taken = NULL, **at = &port->peers;
+
+    while (NULL != (peer = *at)) {
+        if (iface != peer->iface) {
+            at = &peer->next;
+            continue;
+        }
+        *at = peer->next;
+        peer->next = taken;
+        taken = peer;
+    }
+    return taken;
+}
+
+void dn_port_close_copies(dn_port_t *port)
+{
+    for (dn_iface_t *next, *iface = port->ifaces; NULL != iface; iface = next) {
+        next = iface->next;
+        if (NULL != iface->device->close_copy) {
+            iface->device->close_copy(iface, dn_port_take_peers(port, iface));
+        }
+    }
+}
+
 void dn_port_close_devices(dn_port_t *port)
 {
     dn_iface_t *iface = port->ifaces;

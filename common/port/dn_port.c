@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
+#include <unistd.h>
 
 #include "dn_log.h"
 #include "dn_param.h"
@@ -59,6 +60,11 @@ const dn_auth_group_t *dn_port_group(const dn_port_t *port)
 const uint64_t *dn_port_nonce(const dn_port_t *port)
 {
     return port->nonce;
+}
+
+int dn_port_is_copy(const dn_port_t *port)
+{
+    return getpid() != port->process;
 }
 
 int dn_port_admits(const dn_port_t *port, const dn_pgid_t *pgid)
@@ -164,6 +170,19 @@ static dn_status_t dn_port_configure(dn_port_t *port, const dn_config_t *config)
     return DN_OK != status ? status : dn_port_keep(&port->config.provider_exclude, &port->provider_exclude);
 }
 
+/** Free what a port has beside peers, segments and devices. */
+static void dn_port_free(dn_port_t *port)
+{
+    free(port->llcm_memory);
+    pthread_mutex_destroy(&port->lock);
+    free(port->provider_include);
+    free(port->provider_exclude);
+    free(port->group);
+    dn_auth_wipe(&port->job.key, sizeof(port->job.key));
+    dn_auth_wipe(&port->auth, sizeof(port->auth));
+    free(port);
+}
+
 /** Undo dn_open(), complete or not. */
 static void dn_port_destroy(dn_port_t *port)
 {
@@ -177,17 +196,24 @@ static void dn_port_destroy(dn_port_t *port)
     dn_segment_free_all(port);
     dn_llcm_close(&port->llcm);
     dn_port_close_devices(port);
-    free(port->llcm_memory);
     if (NULL != port->fault) {
         dn_fault_close(port->fault);
     }
-    pthread_mutex_destroy(&port->lock);
-    free(port->provider_include);
-    free(port->provider_exclude);
-    free(port->group);
-    dn_auth_wipe(&port->job.key, sizeof(port->job.key));
-    dn_auth_wipe(&port->auth, sizeof(port->auth));
-    free(port);
+    dn_port_free(port);
+}
+
+/** Free the copy that a child of fork() has of its parent's port. What another thread was changing when the child began stays as it is. */
+static void dn_port_destroy_copy(dn_port_t *port)
+{
+    if (!dn_port_trylock(port)) {
+        return;
+    }
+    dn_port_unlock(port);
+    dn_core_close(&port->core);
+    dn_segment_free_all(port);
+    dn_llcm_close(&port->llcm);
+    dn_port_close_copies(port);
+    dn_port_free(port);
 }
 
 dn_status_t dn_open(const char *spec, const dn_job_t *job, const dn_config_t *config, dn_port_t **port_p)
@@ -199,6 +225,7 @@ dn_status_t dn_open(const char *spec, const dn_job_t *job, const dn_config_t *co
     dn_port_init_lock(port);
     port->job = *job;
     port->threads = job->threads;
+    port->process = getpid();
     dn_status_t status = dn_port_configure(port, config);
     if (DN_OK != status) {
         goto err_destroy;
@@ -248,6 +275,10 @@ err_destroy:
 
 void dn_close(dn_port_t *port)
 {
+    if (dn_port_is_copy(port)) {
+        dn_port_destroy_copy(port);
+        return;
+    }
     dn_port_destroy(port);
 }
 

@@ -51,6 +51,7 @@ struct dn_port {
     dn_core_t core;
     dn_fault_t *fault;
     int threads;
+    pid_t process; /**< the one that has opened the port */
     dn_handler_t handler[DN_CHAN_MAX];
     dn_lost_t lost[DN_CHAN_MAX];
     dn_counters_t counters;
@@ -86,6 +87,8 @@ dn_status_t dn_port_open_devices(dn_port_t *port, const char *spec);
 /** Close all devices. The device that owns the memory of the LLCM is closed last: threads of other devices write to the LLCM until
  * these devices are closed. */
 void dn_port_close_devices(dn_port_t *port);
+/** As dn_port_close_devices(), for the copy of a child of fork(). */
+void dn_port_close_copies(dn_port_t *port);
 /** @} */
 
 /** @name dn_address.c: addresses, by which other processes reach this process */

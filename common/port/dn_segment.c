@@ -151,6 +151,16 @@ dn_status_t dn_segment_alloc(dn_port_t *port, uint64_t len, dn_segment_t **segme
     return status;
 }
 
+/** Unmap the memory of a segment, unless it is the caller's. */
+static void dn_segment_unmap(const dn_segment_t *segment)
+{
+    if (NULL != segment->owner) {
+        segment->owner->device->segment_release(segment->owner, segment->base, &segment->key);
+    } else if (segment->mapped) {
+        munmap(segment->base, segment->key.len);
+    }
+}
+
 void dn_segment_free(dn_segment_t *segment)
 {
     dn_port_t *port = segment->port;
@@ -162,11 +172,7 @@ void dn_segment_free(dn_segment_t *segment)
             iface->device->segment_unregister(iface, &segment->key);
         }
     }
-    if (NULL != segment->owner) {
-        segment->owner->device->segment_release(segment->owner, segment->base, &segment->key);
-    } else if (segment->mapped) {
-        munmap(segment->base, segment->key.len);
-    }
+    dn_segment_unmap(segment);
     dn_segment_give(segment);
     dn_port_unlock(port);
 }
@@ -206,8 +212,12 @@ int dn_port_segment(dn_port_t *port, uint32_t sid, uint32_t generation, uint8_t 
 void dn_segment_free_all(dn_port_t *port)
 {
     dn_segment_table_t *table = &port->segments;
+    const int copy = dn_port_is_copy(port);
     for (uint32_t i = 0; i < table->count; i++) {
-        if (table->entry[i]->live) {
+        if (table->entry[i]->live && copy) {
+            /* The devices do not take back what peers were told. */
+            dn_segment_unmap(table->entry[i]);
+        } else if (table->entry[i]->live) {
             dn_segment_free(table->entry[i]);
         }
         free(table->entry[i]);

@@ -75,6 +75,17 @@ err_free:
     return status;
 }
 
+/** Free what a device has beside its peers. */
+static void dn_shm_free(dn_shm_t *shm)
+{
+    dn_shm_destroy(shm);
+    dn_shm_stage_close(shm);
+    dn_shm_probe_close(shm);
+    free(shm->refused);
+    free(shm->rx);
+    free(shm);
+}
+
 static void dn_shm_close(dn_iface_t *iface)
 {
     dn_shm_t *shm = (dn_shm_t *) iface;
@@ -84,12 +95,20 @@ static void dn_shm_close(dn_iface_t *iface)
         dn_shm_yama_end();
     }
     dn_shm_stage_end(shm);
-    dn_shm_destroy(shm);
-    dn_shm_stage_close(shm);
-    dn_shm_probe_close(shm);
-    free(shm->refused);
-    free(shm->rx);
-    free(shm);
+    dn_shm_free(shm);
+}
+
+static void dn_shm_close_copy(dn_iface_t *iface, dn_peer_base_t *peers)
+{
+    dn_shm_t *shm = (dn_shm_t *) iface;
+
+    for (dn_peer_base_t *next, *peer = peers; NULL != peer; peer = next) {
+        next = peer->next;
+        dn_shm_free_copy((dn_shm_peer_t *) peer);
+    }
+    /* The file is not the child's to remove. */
+    shm->path[0] = '\0';
+    dn_shm_free(shm);
 }
 
 static dn_status_t dn_shm_address(const dn_iface_t *iface, void *buf, size_t *len)
@@ -155,6 +174,7 @@ const dn_device_t dn_device_shm = {
     .name = "shm",
     .open = dn_shm_open,
     .close = dn_shm_close,
+    .close_copy = dn_shm_close_copy,
     .address = dn_shm_address,
     .connect = dn_shm_connect,
     .disconnect = dn_shm_disconnect,

@@ -380,6 +380,8 @@ dn_status_t dn_shm_check(dn_peer_base_t *peer);
 dn_status_t dn_shm_meet(dn_shm_t *shm, const dn_shm_slot_t *slot, dn_shm_peer_t **peer_p);
 /** Free a peer and all that belongs to it. The port has forgotten the peer before. */
 void dn_shm_free_peer(dn_shm_t *shm, dn_shm_peer_t *peer);
+/** Free a child's copy of a peer: dn_device_t::close_copy. */
+void dn_shm_free_copy(dn_shm_peer_t *peer);
 /** @} */
 
 /** @name dn_shm_slot.c: slots */

@@ -99,6 +99,14 @@ void dn_shm_free_peer(dn_shm_t *shm, dn_shm_peer_t *peer)
     free(peer);
 }
 
+void dn_shm_free_copy(dn_shm_peer_t *peer)
+{
+    free(peer->rx);
+    dn_shm_drop_views(peer);
+    dn_shm_detach(&peer->map);
+    free(peer);
+}
+
 /** Make a peer of a sender that has left its slot already. While the sender's port is open, it may come back, and this process may
  * connect to it: it becomes a peer as any other. DN_ERR_UNREACH: its port is closed; only the messages in its ring can be read.
  * DN_ERR_NOMEM: there is no descriptor or memory to find this out. */

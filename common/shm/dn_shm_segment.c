@@ -123,9 +123,10 @@ dn_status_t dn_shm_segment_alloc(dn_iface_t *iface, uint64_t len, void **base_p,
 void dn_shm_segment_release(dn_iface_t *iface, void *base, const dn_key_t *key)
 {
     dn_shm_segment_head_t *head = (dn_shm_segment_head_t *) ((uint8_t *) base - DN_SHM_PAGE);
-    (void) iface;
 
-    dn_store_release_u32(&head->live, 0);
+    if (!dn_port_is_copy(iface->port)) {
+        dn_store_release_u32(&head->live, 0);
+    }
     munmap(head, DN_SHM_PAGE + key->len);
     close((int) dn_key_way(key, DN_SHM_KEY_MAPPED)->fd);
 }

@@ -305,12 +305,9 @@ dn_status_t dn_shm_stage_open(dn_shm_t *shm, const dn_job_t *job)
 
 void dn_shm_stage_end(dn_shm_t *shm)
 {
-    if (shm->stage.early && (uint32_t) getpid() == shm->map.header->os_pid) {
+    if (shm->stage.early) {
         dn_store_release_u32(&shm->stage.ends, 1);
         (void) pthread_join(shm->stage.thread, NULL);
-    } else if (shm->stage.early) {
-        /* A child of fork() has no such thread, which may have held the lock when the child began. */
-        dn_unlock(&shm->stage.lock);
     }
     shm->stage.early = 0;
 }

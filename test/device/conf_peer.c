@@ -426,6 +426,43 @@ void messages_kicked_before_disconnection_arrive(dn_world_t *world)
     dn_check_equal(world->heard, world->rank ? 10 : 0);
 }
 
+void a_child_closes_its_copy_of_a_port_unseen(dn_world_t *world)
+{
+    uint64_t value = 7;
+    dn_segment_t *segment;
+    int status = -1;
+
+    dn_world_listen(world, hear);
+    dn_check_equal(dn_segment_alloc(world->port, sizeof(value), &segment), DN_OK);
+    dn_segment_key(segment, &world->me->key[0]);
+    dn_world_connect(world);
+    if (0 == world->rank) {
+        const pid_t child = fork();
+        if (0 == child) {
+            dn_close(world->port);
+            _exit(0);
+        }
+        dn_check(0 < child);
+        while (0 == waitpid(child, &status, WNOHANG)) {
+            dn_world_progress(world);
+        }
+        dn_check_equal(status, 0);
+    }
+    dn_world_barrier(world);
+    dn_peer_t *peer = world->peer[!world->rank];
+    const dn_xfer_t xfer = {
+        .local = &value, .key = &world->board->seat[!world->rank].key[0], .len = sizeof(value)};
+    dn_check_equal(dn_peer_check(peer), DN_OK);
+    say(world, peer);
+    dn_world_hear_until(world, 1);
+    dn_check_equal(dn_world_push(world, peer, &xfer), DN_OK);
+    value = 0;
+    dn_check_equal(dn_world_pull(world, peer, &xfer), DN_OK);
+    dn_check_equal(value, 7);
+    dn_check_equal(dn_world_lost(world), 0);
+    dn_world_stop(world);
+}
+
 void who_left_itself_comes_back_at_once(dn_world_t *world)
 {
     enum { LIVES = 12, POLLS = 4 };
