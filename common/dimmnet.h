@@ -500,7 +500,8 @@ DN_API void dn_segment_key(const dn_segment_t *segment, dn_key_t *key_p);
  *             - DN_OK          complete: local memory may be reused, PUSHed bytes are visible at the
  *                              target, comp is never signalled;
  *             - DN_INPROGRESS  comp is signalled once from dn_progress(), with DN_OK (same meaning) or an error. Without
- *                              comp the transfer is complete when dn_flush() returns DN_OK.
+ *                              comp the transfer has ended when dn_flush() returns DN_OK; whether with an error, as for a stale
+ *                              key, is not told then. A caller that has to know gives a comp.
  *             Status words are stored (release) after the bytes, the local one even on DN_OK. The
  *             target may poll for the remote one. (Martini defined the remote one, and left it out.)
  * Ordering:   none between transfers, nor between blocks, unless separated by dn_fence().
@@ -576,7 +577,7 @@ DN_API dn_status_t dn_fence(dn_peer_t *peer);
 
 /**
  * Are all PUSHes, PULLs and atomics to @p peer complete at both ends? This makes progress once, and never blocks.
- * @retval DN_OK           all are complete.
+ * @retval DN_OK           all have ended: those that were not refused are complete. Only comp tells of one that was refused.
  * @retval DN_INPROGRESS   not yet: call this again.
  * @retval DN_ERR_UNREACH  the peer is gone. The operations in flight have been signalled with this error.
  */

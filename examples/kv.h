@@ -40,6 +40,7 @@ typedef struct kv_link {
     kv_item_t *in;              /**< written by others */
     uint64_t *word;             /**< written by others, each behind its item */
     kv_item_t out[MEET_MAX];    /**< lent to the last PUSH to that rank */
+    meet_comp_t done[MEET_MAX]; /**< of that PUSH */
     uint64_t number[MEET_MAX];  /**< of the last request from or to that rank */
 } kv_link_t;
 

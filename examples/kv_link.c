@@ -41,9 +41,10 @@ size_t kv_item_bytes(uint32_t len)
 kv_item_t *kv_link_next(kv_link_t *link, uint32_t rank)
 {
     /* It is the device's until the PUSH before is complete. */
-    while (DN_INPROGRESS == dn_flush(link->meet.peer[rank])) {
+    while (DN_INPROGRESS == link->done[rank].status) {
         meet_wait(&link->meet);
     }
+    meet_need(link->done[rank].status, "dn_push");
     return &link->out[rank];
 }
 
@@ -59,15 +60,20 @@ void kv_link_push(kv_link_t *link, uint32_t rank, uint64_t word)
                             .len = kv_item_bytes(link->out[rank].len),
                             .key = &link->place[rank].key,
                             .roff = link->meet.rank * sizeof(kv_item_t),
+                            .comp = &link->done[rank].comp,
                             .flags = DN_XFER_STATUS_REMOTE,
                             .remote_value = word,
                             .remote_status = word_at(link, rank)};
     dn_status_t status;
 
+    link->done[rank] = meet_comp();
     while (DN_ERR_AGAIN == (status = dn_push(link->meet.peer[rank], &xfer))) {
         meet_wait(&link->meet);
     }
-    meet_need(DN_INPROGRESS == status ? DN_OK : status, "dn_push");
+    if (DN_INPROGRESS != status) {
+        link->done[rank].status = status;
+        meet_need(status, "dn_push");
+    }
 }
 
 void kv_link_store(kv_link_t *link, uint32_t rank, uint64_t word)

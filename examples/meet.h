@@ -30,6 +30,12 @@ typedef struct meet {
     uint64_t steps;            /**< of meet_wait() */
 } meet_t;
 
+/** A completion that keeps the status of one operation. */
+typedef struct meet_comp {
+    dn_comp_t comp;
+    dn_status_t status; /**< DN_INPROGRESS until the operation has ended */
+} meet_comp_t;
+
 /** Open a port on shared memory, or on the devices that MEET_DEVICES names in the environment, and connect it to those of all processes. The command
  * line is FOLDER RANK RANKS; the folder becomes the working folder. */
 void meet_begin(meet_t *meet, int argc, char **argv);
@@ -42,6 +48,17 @@ size_t meet_hear(meet_t *meet, uint32_t rank, const char *what, void *bytes, siz
 
 /** Receive what has come. When nothing has come, wait as the settings of the port say. The caller then looks again. */
 void meet_wait(meet_t *meet);
+
+static inline void meet_keep_status(dn_comp_t *comp, dn_status_t status)
+{
+    ((meet_comp_t *) comp)->status = status;
+}
+
+/** A completion for an operation that is about to be started. */
+static inline meet_comp_t meet_comp(void)
+{
+    return (meet_comp_t){{meet_keep_status}, DN_INPROGRESS};
+}
 
 /** End this process unless @p status is DN_OK. @p what is the call that gave it. */
 void meet_need(dn_status_t status, const char *what);

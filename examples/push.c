@@ -34,11 +34,13 @@ static void write_column(meet_t *meet, const target_t *target)
     meet_need(dn_prog_create(&column, 1, &prog), "dn_prog_create");
     const dn_prog_use_t use = {.prog = prog, .count = 1};
     const dn_sg_t sg = {.use = &use};
+    meet_comp_t done = meet_comp();
     const dn_xfer_t xfer = {.local = vector,
                             .len = sizeof(vector),
                             .key = &target->key,
                             .roff = meet->rank * sizeof(double),
                             .remote_sg = &sg,
+                            .comp = &done.comp,
                             .flags = DN_XFER_STATUS_REMOTE,
                             .remote_value = 1,
                             .remote_status = target->words + meet->rank * sizeof(uint64_t)};
@@ -53,7 +55,7 @@ static void write_column(meet_t *meet, const target_t *target)
     /* The vector and the program are lent until the PUSH is complete. */
     while (DN_INPROGRESS == status) {
         meet_wait(meet);
-        status = dn_flush(meet->peer[0]);
+        status = done.status;
     }
     meet_need(status, "dn_push");
     dn_prog_free(prog);
