@@ -27,18 +27,24 @@ dn_status_t dn_device_attr(const dn_port_t *port, size_t i, dn_device_attr_t *at
     return NULL == iface ? DN_ERR_RANGE : DN_OK;
 }
 
-/** Open one device, written NAME or NAME:ARGUMENT. */
-static dn_status_t dn_port_open_device(dn_port_t *port, const char *spec, char *word)
+/** Find the device that is written NAME or NAME:ARGUMENT. The caller holds no lock, as a module may have to be loaded.
+ * @param[out] argument_p  ARGUMENT, within @p word, or NULL.
+ * @return NULL: there is none; the log line says why. */
+static const dn_device_t *dn_device_of_word(const char *spec, char *word, const char **argument_p)
 {
-    dn_iface_t *iface = NULL;
     char *argument = strchr(word, ':');
     if (NULL != argument) {
         *argument++ = '\0';
     }
-    const dn_device_t *device = dn_device_find(word, spec);
-    if (NULL == device) {
-        return DN_ERR_PARAM;
-    }
+    *argument_p = argument;
+    return dn_device_find(word, spec);
+}
+
+/** Open one device. */
+static dn_status_t dn_port_open_device(dn_port_t *port, const char *spec, const dn_device_t *device,
+                                       const char *argument)
+{
+    dn_iface_t *iface = NULL;
     dn_iface_t **last = &port->ifaces;
     while (NULL != *last) {
         if (device == (*last)->device) {
@@ -92,9 +98,15 @@ dn_status_t dn_device_open(dn_port_t *port, const char *spec)
     if (NULL == word) {
         return DN_ERR_NOMEM;
     }
+    const char *argument;
+    const dn_device_t *device = dn_device_of_word(spec, word, &argument);
+    if (NULL == device) {
+        free(word);
+        return DN_ERR_PARAM;
+    }
     dn_port_lock(port);
     dn_log_keep(why);
-    dn_status_t status = dn_port_open_device(port, spec, word);
+    dn_status_t status = dn_port_open_device(port, spec, device, argument);
     dn_log_keep(NULL);
     if (DN_ERR_UNSUPPORTED == status && '\0' != why[0]) {
         dn_log_error("%s", why);
@@ -117,7 +129,9 @@ dn_status_t dn_port_open_devices(dn_port_t *port, const char *spec)
     dn_status_t status = DN_OK;
     for (char *word = strtok_r(list, ",", &rest); NULL != word && DN_OK == status;
          word = strtok_r(NULL, ",", &rest)) {
-        status = dn_port_open_device(port, spec, word);
+        const char *argument;
+        const dn_device_t *device = dn_device_of_word(spec, word, &argument);
+        status = NULL == device ? DN_ERR_PARAM : dn_port_open_device(port, spec, device, argument);
         if (DN_ERR_UNSUPPORTED == status) {
             status = DN_OK;
         }

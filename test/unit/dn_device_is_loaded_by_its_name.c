@@ -20,6 +20,7 @@
 #include "dn_unit.h"
 
 #include "dn_device.h"
+#include "dn_port.h"
 
 enum { THREADS = 8, ROUNDS = 50, PATH = 512 };
 
@@ -90,6 +91,50 @@ static void *open_and_close(void *arg)
         dn_close(port);
     }
     return NULL;
+}
+
+static dn_port_t *shared; /**< a port of several threads */
+static int loads;         /**< modules that were loaded, each while the port could be used */
+
+static void *use_shared(void *arg)
+{
+    if (!dn_port_trylock(shared)) {
+        return arg;
+    }
+    dn_port_unlock(shared);
+    return NULL;
+}
+
+/** A module is being loaded. */
+static void loading(void)
+{
+    pthread_t thread;
+    void *failed = shared;
+
+    loads += 0 == pthread_create(&thread, NULL, use_shared, shared) && 0 == pthread_join(thread, &failed)
+             && NULL == failed;
+}
+
+/** In a child, since it stays loaded. */
+static void it_is_loaded_while_others_use_the_port(void **state)
+{
+    int status;
+    const pid_t child = fork();
+
+    if (0 == child) {
+        const dn_job_t threaded = {.key = {{1}}, .nlocal = 1, .threads = 1};
+        char at[32];
+        snprintf(at, sizeof(at), "%lx", (unsigned long) loading);
+        setenv("DN_TEST_LOADING", at, 1);
+        if (DN_OK != dn_open("shm", &threaded, NULL, &shared) || DN_OK != dn_device_open(shared, "good")) {
+            _exit(2);
+        }
+        dn_close(shared);
+        _exit(1 == loads ? 0 : 1);
+    }
+    assert_true(0 < child);
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
 }
 
 static void threads_load_it_once_and_it_stays(void **state)
@@ -264,6 +309,7 @@ static int tear_down(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(it_is_loaded_while_others_use_the_port),
         cmocka_unit_test(threads_load_it_once_and_it_stays),
         cmocka_unit_test(ports_have_it_side_by_side),
         cmocka_unit_test(what_is_no_module_is_refused),
