@@ -12,9 +12,11 @@
  * atomics on remote words. The list of dn_open() decides which device carries them. The calls are the same for all
  * devices.
  *
- * Errors: every call that can fail returns dn_status_t; outputs are set only on DN_OK. DN_ERR_AGAIN
- * means that nothing happened and that dn_progress() makes room. Every other error has been logged
- * once (dn_log_set()) by the code that found the error.
+ * Errors: every call that can fail returns dn_status_t; outputs are set only on DN_OK. DN_ERR_AGAIN means that nothing
+ * happened and that dn_progress() makes room. What is wrong with settings, with the machine, or with the bytes of a peer
+ * is logged once (dn_log_set()) by the code that found it. Other errors are answers, and are not logged: the peer is
+ * gone, the arguments of an operation are wrong or its key is stale, a buffer is too small, there are no more devices, a
+ * device cannot do this. Where malloc() fails, most calls log nothing.
  *
  * Threads: with dn_job_t::threads set, several threads may make calls at once. But dn_close(), dn_disconnect() and
  * dn_segment_free() are called only after every other use of their object is over. Where dn_job_t::threads is 0, one
@@ -92,7 +94,7 @@ DN_API dn_status_t dn_device_open(dn_port_t *port, const char *spec);
  * Close a port: disconnect its peers, free its segments and leave no file behind. Peers that still send to the port
  * get DN_ERR_UNREACH. Operations in flight are dropped without a completion. Where the process of a peer copies a
  * share of such an operation (dn_pull(): sharing), dn_close() waits for the end of the copy, at most 2 s for all
- * peers together.
+ * peers together. Functions of dn_lost_set() may be called from inside of dn_close().
  */
 DN_API void dn_close(dn_port_t *port);
 
@@ -234,7 +236,8 @@ typedef void (*dn_lost_fn_t)(dn_peer_t *peer, void *arg);
  *             of the channel can tell.
  * Ownership:  a connected peer stays until dn_disconnect(). A peer that nobody has connected to is lent for the call:
  *             it is freed some time after it was lost, or has closed its port. Before it is freed, fn is called for
- *             each channel that still keeps a pointer with the peer (dn_peer_set_user()).
+ *             each channel that still keeps a pointer with the peer (dn_peer_set_user()); dn_close() frees such a peer,
+ *             too, and then calls fn from inside of dn_close().
  * Threads:    the port's lock is held; fn must not wait, connect or disconnect.
  *
  * @retval DN_ERR_PARAM  the channel is reserved or out of range.

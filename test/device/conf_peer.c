@@ -124,6 +124,33 @@ static void hear_while_a_session_begins(dn_peer_t *src, unsigned tag, const void
     }
 }
 
+static void hand_back(dn_peer_t *peer, void *arg)
+{
+    dn_check(arg == dn_peer_user(peer, DN_WORLD_CHAN));
+    (*(int *) arg)++;
+}
+
+void user_pointers_of_visitors_come_back_at_close(dn_world_t *world)
+{
+    int times = 0;
+
+    dn_world_listen(world, hear);
+    dn_check_equal(dn_lost_set(world->port, DN_WORLD_CHAN, hand_back, &times), DN_OK);
+    if (0 == world->rank) {
+        dn_world_hear_until(world, 1);
+        dn_peer_set_user(heard_from, DN_WORLD_CHAN, &times);
+    } else {
+        dn_world_connect_to(world, 0);
+        say(world, world->peer[0]);
+        dn_world_fence(world, world->peer[0]);
+    }
+    dn_world_barrier(world);
+    dn_check_equal(times, 0);
+    dn_close(world->port);
+    world->port = NULL;
+    dn_check_equal(times, 0 == world->rank);
+}
+
 /** What a handler has taken of the session before is no credit for the one that began while it ran. */
 void a_session_that_begins_inside_a_handler_has_its_own_credit(dn_world_t *world)
 {
