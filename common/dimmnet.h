@@ -195,7 +195,8 @@ DN_API dn_status_t dn_connect(dn_port_t *port, const void *address, size_t len, 
 /**
  * Undo one dn_connect(). When the last dn_connect() is undone, the caller must not use @p peer any more. Messages
  * that were kicked before still arrive. Where the peer is lost, or has never sent, this call waits as dn_close()
- * does. Operations in flight are signalled, from inside of this call or later.
+ * does. Operations in flight are signalled, from inside of this call or later. Operations of the peer towards this
+ * process go on: where messages carry them, this process answers the messages from dn_progress().
  */
 DN_API void dn_disconnect(dn_peer_t *peer);
 

@@ -86,9 +86,11 @@ typedef struct dn_core_peer {
  *
  *            dn_port_adopt()       dn_connect()            the last dn_disconnect()
  *   NEW ----------------------> CAME ---------> CONNECTED ----------------------> LEFT
- *    |                                          ^       ^                          |
- *    +------------------------------------------+       +--------------------------+
- *                   dn_connect()                               dn_connect()
+ *    |                         ^                 ^       ^                          |  |
+ *    +-------------------------|-----------------+       +--------------------------+  |
+ *            dn_connect()      |                                dn_connect()           |
+ *                              +-------------------------------------------------------+
+ *                                   dn_port_return(): the peer still waits for answers
  *
  *   NEW, CAME, CONNECTED, LEFT ---> LOST        dn_port_peer_lost(): the users of the peer have been told
  *   NEW, CAME, CONNECTED, LEFT ---> FORGOTTEN   dn_peer_retire(): the device is about to free the peer

@@ -517,7 +517,7 @@ int dn_core_progress(dn_port_t *port)
     return answered + (0 != port->core.sending.count ? dn_core_progress_sending(port) : 0);
 }
 
-void dn_core_lost(dn_port_t *port, dn_peer_base_t *peer)
+void dn_core_leave(dn_port_t *port, dn_peer_base_t *peer)
 {
     dn_core_t *core = &port->core;
 
@@ -533,11 +533,16 @@ void dn_core_lost(dn_port_t *port, dn_peer_base_t *peer)
             dn_core_finish(port, op, DN_ERR_UNREACH);
         }
     }
-    dn_core_serve_lost(core, peer);
     if (NULL != peer->core.ship) {
         /* What it shipped stays: a peer that we have disconnected from may still send. */
         dn_ship_out_reset(&peer->core.ship->out);
     }
+}
+
+void dn_core_lost(dn_port_t *port, dn_peer_base_t *peer)
+{
+    dn_core_leave(port, peer);
+    dn_core_serve_lost(&port->core, peer);
 }
 
 void dn_core_forget(dn_peer_base_t *peer)

@@ -73,6 +73,8 @@ static inline int dn_core_busy(const dn_core_t *core)
 /** Send the operations and answers that wait, as far as credit allows. @return messages sent. */
 int dn_core_progress(dn_port_t *port);
 
+/** End the operations towards a peer that this process leaves. The peer may still wait for answers: they stay. */
+void dn_core_leave(dn_port_t *port, dn_peer_base_t *peer);
 /** End the operations towards a lost peer, and drop the answers to it. */
 void dn_core_lost(dn_port_t *port, dn_peer_base_t *peer);
 

@@ -17,7 +17,7 @@ const uint32_t dn_peer_turns[] = {
     [DN_PEER_NEW] = TO(CAME) | TO(CONNECTED) | TO(LOST) | TO(FORGOTTEN),
     [DN_PEER_CAME] = TO(CONNECTED) | TO(LOST) | TO(FORGOTTEN),
     [DN_PEER_CONNECTED] = TO(LEFT) | TO(LOST) | TO(FORGOTTEN),
-    [DN_PEER_LEFT] = TO(CONNECTED) | TO(LOST) | TO(FORGOTTEN),
+    [DN_PEER_LEFT] = TO(CAME) | TO(CONNECTED) | TO(LOST) | TO(FORGOTTEN),
     [DN_PEER_LOST] = 0,
     [DN_PEER_FORGOTTEN] = 0,
 };
@@ -333,6 +333,15 @@ void dn_port_adopt(dn_port_t *port, dn_peer_base_t *peer)
     dn_port_enter(port, peer, DN_PEER_CAME);
 }
 
+void dn_port_return(dn_port_t *port, dn_peer_base_t *peer)
+{
+    /* A process that has left itself has ended its own operations. */
+    if (DN_PEER_LEFT == peer->life && 0 != memcmp(peer->nonce, dn_port_nonce(port), sizeof(peer->nonce))) {
+        dn_peer_turn(peer, DN_PEER_CAME);
+        dn_peer_dress(port, peer);
+    }
+}
+
 /** Tell channels that a peer is lost: all channels, or only those that have set a pointer for the peer (dn_peer_set_user()). */
 static void dn_port_tell_lost(dn_port_t *port, dn_peer_base_t *peer, int all)
 {
@@ -441,7 +450,7 @@ void dn_disconnect(dn_peer_t *hot)
             dn_peer_turn(peer, DN_PEER_LEFT);
             dn_peer_undress(port, peer);
         }
-        dn_core_lost(port, peer);
+        dn_core_leave(port, peer);
         memset(peer->hot.user, 0, sizeof(peer->hot.user));
         peer->iface->device->disconnect(peer);
     }

@@ -10,6 +10,8 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include "dn_prog.h"
+
 /** An answer of so many bytes fills more than one message: a device's thread that serves a peer leaves it, and what comes behind it, to the
  * handlers of the program. Who does not progress gives none. */
 enum { LONG_BYTES = 1 << 20 };
@@ -277,6 +279,74 @@ void sending_to_a_closed_port_ends(dn_world_t *world)
     send_until_gone(world);
     dn_close(world->port);
     dn_world_post(world, 1, 1);
+}
+
+/** Some operations that go by messages: pieces of 8 bytes on one side, more than fit into the ring at once; and an atomic one. */
+static void start_by_messages(dn_world_t *world, uint8_t *data, dn_prog_t *prog, dn_world_comp_t ended[3])
+{
+    const dn_prog_use_t use = {.prog = prog, .count = 1};
+    const dn_sg_t sg = {.use = &use};
+    const dn_key_t *key = &world->board->seat[1].key[1];
+    const dn_xfer_t pull = {
+        .local = data, .key = key, .remote_sg = &sg, .len = LONG_BYTES / 2, .comp = &ended[0].comp};
+    const dn_xfer_t push = {.local = data + LONG_BYTES / 2,
+                            .key = key,
+                            .remote_sg = &sg,
+                            .roff = 8,
+                            .len = LONG_BYTES / 2,
+                            .comp = &ended[1].comp};
+    const dn_amo_t amo = {.op = DN_AMO_ADD, .width = 8, .key = key, .operand = 1, .comp = &ended[2].comp};
+
+    for (int i = 0; i < 3; i++) {
+        ended[i] = dn_world_comp();
+    }
+    for (int i = 0; i < 3; i++) {
+        dn_status_t status;
+        do {
+            status = 0 == i   ? dn_pull(world->peer[1], &pull)
+                     : 1 == i ? dn_push(world->peer[1], &push)
+                              : dn_atomic(world->peer[1], &amo);
+            dn_progress(world->port);
+        } while (DN_ERR_AGAIN == status);
+        dn_check(DN_OK == status || DN_INPROGRESS == status);
+    }
+}
+
+/** Rank 1 leaves rank 0 twice: as it answers, some answers may wait for room in the ring of rank 0; and before it sees the operations. */
+void who_was_left_still_gets_answers(dn_world_t *world)
+{
+    enum { TIMES = 2, POLLS = 200 };
+    static const dn_prog_op_t op = {.kind = DN_PROG_RUN, .len = 8, .count = LONG_BYTES / 16, .stride = 16};
+    static uint8_t data[LONG_BYTES];
+    dn_prog_t *prog = NULL;
+
+    start_with_segments(world);
+    dn_check_equal(dn_prog_create(&op, 1, &prog), DN_OK);
+    for (uint64_t time = 1; time <= TIMES; time++) {
+        if (0 == world->rank) {
+            dn_world_comp_t ended[3];
+            start_by_messages(world, data, prog, ended);
+            dn_world_post(world, 0, time);
+            dn_world_sleep(world, 1, 0, time);
+            dn_world_flush(world, world->peer[1]);
+            for (int i = 0; i < 3; i++) {
+                dn_check(0 == ended[i].signals || DN_OK == ended[i].status);
+            }
+            dn_world_post(world, 1, time);
+        } else {
+            dn_world_sleep(world, 0, 0, time);
+            for (int i = 0; 1 == time && i < POLLS; i++) {
+                dn_progress(world->port);
+            }
+            dn_disconnect(world->peer[0]);
+            world->peer[0] = NULL;
+            dn_world_post(world, 0, time);
+            dn_world_await(world, 0, 1, time);
+            dn_world_connect_to(world, 0);
+        }
+    }
+    dn_prog_free(prog);
+    dn_world_stop(world);
 }
 
 void closing_drops_what_is_in_flight(dn_world_t *world)
