@@ -144,6 +144,7 @@ typedef struct dn_peer_base {
     uint32_t outstanding;
     uint32_t life;       /**< enum dn_peer_life */
     uint32_t doubt;      /**< enum dn_peer_doubt */
+    uint32_t closed;     /**< not 0: dn_port_peer_closed() was called; stored with release */
     uint32_t refusals;   /**< operations that found no room, since the start; wraps: dn_peer_refused() */
     void *fault;         /**< state of the device fault; NULL: that device is not used */
     dn_core_peer_t core; /**< what the core processor knows of the peer */
@@ -416,6 +417,9 @@ DN_DEVICE_API void dn_port_forget(dn_port_t *port, dn_peer_base_t *peer);
 /** A peer is gone: from now on its functions return DN_ERR_UNREACH. Its transfers in flight are signalled with this
  * error. */
 DN_DEVICE_API void dn_port_peer_lost(dn_port_t *port, dn_peer_base_t *peer);
+/** A peer has closed its port in good order. From now on its functions return DN_ERR_UNREACH, but dn_fence() and dn_peek(). The first
+ * call of another function puts the peer in doubt. The port's lock is held. */
+DN_DEVICE_API void dn_port_peer_closed(dn_port_t *port, dn_peer_base_t *peer);
 /** Does the peer's process live? If not, turn the peer LOST. @return DN_OK: the process lives, else DN_ERR_UNREACH. */
 DN_DEVICE_API dn_status_t dn_port_look(dn_peer_base_t *peer);
 /** Turn LOST all peers of a device that are in doubt. The device's progress calls this when dn_iface_t::doubts is not 0,

@@ -25,17 +25,27 @@ const uint32_t dn_peer_turns[] = {
 
 /** @name Ops of a peer that cannot be reached any more */
 /** @{ */
+/** Where the peer has closed its port in good order, its users are told now that somebody wants something of it. */
+static dn_status_t dn_gone_answer(dn_peer_t *hot)
+{
+    dn_peer_base_t *peer = (dn_peer_base_t *) hot;
+
+    if (0 != dn_load_acquire_u32(&peer->closed)) {
+        dn_peer_doubt(peer, DN_PEER_SUSPECT);
+    }
+    return DN_ERR_UNREACH;
+}
+
 static dn_status_t dn_gone_botf(dn_peer_t *peer, unsigned channel, unsigned tag, const void *head,
                                 size_t head_len, const void *body, size_t body_len)
 {
-    (void) peer;
     (void) channel;
     (void) tag;
     (void) head;
     (void) head_len;
     (void) body;
     (void) body_len;
-    return DN_ERR_UNREACH;
+    return dn_gone_answer(peer);
 }
 
 /** dn_botf_lend() where the device has no entry of its own, or the peer is gone: the caller then uses dn_botf(), which tells. */
@@ -55,10 +65,9 @@ static dn_status_t dn_no_lend(dn_peer_t *peer, unsigned channel, unsigned tag, c
 
 static dn_status_t dn_gone_reserve(dn_peer_t *peer, size_t len, dn_window_t *window)
 {
-    (void) peer;
     (void) len;
     (void) window;
-    return DN_ERR_UNREACH;
+    return dn_gone_answer(peer);
 }
 
 static void dn_gone_kick(dn_peer_t *peer, dn_window_t *window, unsigned channel, unsigned tag, size_t len)
@@ -72,36 +81,32 @@ static void dn_gone_kick(dn_peer_t *peer, dn_window_t *window, unsigned channel,
 
 static dn_status_t dn_gone_aotf(dn_peer_t *peer, uint64_t off, uint64_t value, size_t size)
 {
-    (void) peer;
     (void) off;
     (void) value;
     (void) size;
-    return DN_ERR_UNREACH;
+    return dn_gone_answer(peer);
 }
 
 static dn_status_t dn_gone_aotf_line(dn_peer_t *peer, uint64_t off, const void *data, size_t len,
                                      uint64_t flag)
 {
-    (void) peer;
     (void) off;
     (void) data;
     (void) len;
     (void) flag;
-    return DN_ERR_UNREACH;
+    return dn_gone_answer(peer);
 }
 
 static dn_status_t dn_gone_transfer(dn_peer_t *peer, const dn_xfer_t *xfer)
 {
-    (void) peer;
     (void) xfer;
-    return DN_ERR_UNREACH;
+    return dn_gone_answer(peer);
 }
 
 static dn_status_t dn_gone_atomic(dn_peer_t *peer, const dn_amo_t *amo)
 {
-    (void) peer;
     (void) amo;
-    return DN_ERR_UNREACH;
+    return dn_gone_answer(peer);
 }
 
 /** dn_fence() of a peer that is gone. It does not end before all callers have been told whose memory the peer's process may still write. */
@@ -265,6 +270,17 @@ static void dn_peer_undress(dn_port_t *port, dn_peer_base_t *peer)
     }
     ops.take = peer->ops.take;
     dn_peer_wear(&peer->hot, &ops);
+}
+
+void dn_port_peer_closed(dn_port_t *port, dn_peer_base_t *peer)
+{
+    if (0 == peer->closed && DN_PEER_LEFT > peer->life) {
+        dn_peer_undress(port, peer);
+        /* Nothing is wanted of the peer by these. */
+        dn_store_release(&peer->hot.ops.fence, peer->ops.fence);
+        dn_store_release(&peer->hot.ops.peek, NULL != peer->ops.peek ? peer->ops.peek : dn_no_peek);
+        dn_store_release_u32(&peer->closed, 1);
+    }
 }
 
 /** Set the functions that callers use, from the entries of the device, the core processor and the fault wrapper. */

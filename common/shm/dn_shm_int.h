@@ -375,6 +375,13 @@ void dn_shm_disconnect(dn_peer_base_t *peer);
 void dn_shm_release(dn_peer_base_t *peer);
 void dn_shm_lost(dn_peer_base_t *peer);
 dn_status_t dn_shm_check(dn_peer_base_t *peer);
+
+/** Has the peer closed its port? (Acquire: what it has sent before is there.) */
+static inline int dn_shm_has_closed(const dn_shm_peer_t *peer)
+{
+    return 0 != dn_load_acquire_u32(&peer->map.header->closed);
+}
+
 /** Make a peer of a new sender: attach to the sender's mapping if its group is admitted. DN_ERR_ACCESS, DN_ERR_PROTO,
  * DN_ERR_VERSION: the sender cannot be a peer of this port. Any other error may pass. */
 dn_status_t dn_shm_meet(dn_shm_t *shm, const dn_shm_slot_t *slot, dn_shm_peer_t **peer_p);

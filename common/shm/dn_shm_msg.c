@@ -32,6 +32,9 @@ static __attribute__((noinline)) dn_status_t dn_shm_refused(dn_shm_peer_t *peer)
         return dn_shm_answer(peer);
     }
     dn_count(&iface->counters->credit_waits, 1);
+    if (dn_shm_has_closed(peer)) {
+        dn_peer_doubt(&peer->base, DN_PEER_SUSPECT);
+    }
     if (dn_peer_is_doubted(&peer->base)) {
         return DN_ERR_UNREACH;
     }

@@ -122,7 +122,7 @@ static dn_status_t dn_shm_make_parted(dn_shm_t *shm, const dn_shm_where_t *where
                      id->pid);
         return status;
     }
-    if (DN_OK == status && 0 == dn_load_acquire_u32(&(*peer_p)->map.header->closed)) {
+    if (DN_OK == status && !dn_shm_has_closed(*peer_p)) {
         return DN_OK;
     }
     if (DN_OK == status) {
@@ -281,7 +281,7 @@ dn_status_t dn_shm_check(dn_peer_base_t *base)
 {
     dn_shm_peer_t *peer = (dn_shm_peer_t *) base;
 
-    if (0 != dn_load_acquire_u32(&peer->map.header->closed)) {
+    if (dn_shm_has_closed(peer)) {
         return DN_ERR_UNREACH;
     }
     return dn_shm_gone(peer->process.os_pid, peer->process.start_time) ? DN_ERR_UNREACH : DN_OK;

@@ -239,6 +239,16 @@ typedef struct dn_shm_place {
     dn_shm_view_t *view; /**< NULL: own memory */
 } dn_shm_place_t;
 
+/** The status for a key that names no segment of a peer. With its port, a peer has freed its segments. */
+static dn_status_t dn_shm_no_segment(dn_shm_peer_t *peer)
+{
+    if (!dn_shm_has_closed(peer)) {
+        return DN_ERR_RANGE;
+    }
+    dn_peer_doubt(&peer->base, DN_PEER_SUSPECT);
+    return DN_ERR_UNREACH;
+}
+
 /** Find the place of a key's segment. DN_ERR_UNSUPPORTED: this CPU cannot touch the segment, or not now. After DN_OK the caller calls
  * dn_shm_unreach(). */
 static dn_status_t dn_shm_reach(dn_shm_peer_t *peer, const dn_key_t *key, dn_shm_place_t *place)
@@ -249,7 +259,7 @@ static dn_status_t dn_shm_reach(dn_shm_peer_t *peer, const dn_key_t *key, dn_shm
         if (DN_OK == status) {
             place->base = (uintptr_t) dn_shm_view_base(place->view);
         }
-        return status;
+        return DN_ERR_RANGE == status ? dn_shm_no_segment(peer) : status;
     }
     if (!peer->self || NULL == dn_key_way(key, DN_SHM_KEY_CMA)) {
         return DN_ERR_UNSUPPORTED;

@@ -518,7 +518,7 @@ void dn_shm_stage_leave(dn_shm_peer_t *peer)
             if (DN_SHM_GRANULE_OPEN == granule->state) {
                 dn_shm_granule_turn(granule, DN_SHM_GRANULE_RESTS);
             }
-            if (0 != dn_load_acquire_u32(&peer->map.header->closed)) {
+            if (dn_shm_has_closed(peer)) {
                 /* Pairs with the store in dn_shm_close(), before which the peer has read for the last time. */
                 dn_shm_stage_drop(shm, granule);
             }

@@ -9,7 +9,7 @@
  * A peer that is killed tells nothing, and a process that only waits for the peer's messages does not find out by sending. So
  * the process of each peer is checked once in a round of 500 ms, and 2 ms more for each peer. The checks are spread over the
  * round. A check takes some 20 us, so all checks never take more than 1 % of the time. A process that has closed its port has
- * left in order: its end is no loss unless a message is sent to it.
+ * left in order: its end is no loss unless something is sent to it, or an answer of it is waited for.
  */
 #include "dn_config.h"
 
@@ -50,13 +50,25 @@ void dn_shm_watch_start(dn_shm_t *shm)
     shm->watched_ms = dn_shm_now_ms();
 }
 
+/** Is this a peer of the device's whose end is not known yet? */
+static int dn_shm_is_other(const dn_shm_t *shm, const dn_peer_base_t *base)
+{
+    return &shm->iface == base->iface && !dn_peer_is_lost(base) && !((const dn_shm_peer_t *) base)->self;
+}
+
 /** Could the process of this peer end without telling this process? */
 static int dn_shm_is_watched(const dn_shm_t *shm, const dn_peer_base_t *base)
 {
-    const dn_shm_peer_t *peer = (const dn_shm_peer_t *) base;
+    return dn_shm_is_other(shm, base) && !dn_shm_has_closed((const dn_shm_peer_t *) base);
+}
 
-    return &shm->iface == base->iface && !dn_peer_is_lost(base) && !peer->self
-           && 0 == dn_load_acquire_u32(&peer->map.header->closed);
+/** A peer has closed its port. Where this process waits for answers, it is told, once it has read all that the peer has sent. */
+static void dn_shm_note_closed(dn_shm_t *shm, dn_peer_base_t *base)
+{
+    dn_port_peer_closed(shm->iface.port, base);
+    if (0 != base->core.asked && NULL == ((const dn_shm_peer_t *) base)->rx && !dn_peer_is_doubted(base)) {
+        dn_peer_doubt(base, DN_PEER_SUSPECT);
+    }
 }
 
 /** Has the process of a peer ended? No, if this very process seems to have ended, too: then /proc is not there any more. */
@@ -94,8 +106,12 @@ static void dn_shm_watch(dn_shm_t *shm, uint64_t elapsed_ms)
     const uint32_t elapsed = elapsed_ms < DN_SHM_WATCH_AWAY_MS ? (uint32_t) elapsed_ms : DN_SHM_WATCH_AWAY_MS;
     uint32_t watched = 0;
 
-    for (const dn_peer_base_t *base = dn_port_peers(shm->iface.port); NULL != base; base = base->next) {
-        watched += (uint32_t) dn_shm_is_watched(shm, base);
+    for (dn_peer_base_t *base = dn_port_peers(shm->iface.port); NULL != base; base = base->next) {
+        if (dn_shm_is_watched(shm, base)) {
+            watched++;
+        } else if (dn_shm_is_other(shm, base)) {
+            dn_shm_note_closed(shm, base);
+        }
     }
     const uint32_t round = DN_SHM_WATCH_MS + watched * DN_SHM_WATCH_MORE_MS;
     shm->watch_due += watched * elapsed;

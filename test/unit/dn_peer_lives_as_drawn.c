@@ -10,6 +10,8 @@
 
 #include "dn_unit.h"
 
+#include <unistd.h>
+
 #include "dn_port.h"
 
 enum { REFUSALS = 8 };
@@ -131,6 +133,95 @@ static void a_peer_whose_port_closes_is_lost_when_it_is_looked_at(void **state)
     assert_int_equal(told, 1);
 }
 
+/** Port 0 polls until its clock of some milliseconds has gone on, and it has done its chores. */
+static void do_chores(void)
+{
+    enum { POLLS = 1000, SLEEPS = 3 };
+
+    for (unsigned i = 0; i < SLEEPS; i++) {
+        usleep(20000);
+        for (unsigned poll = 0; poll < POLLS; poll++) {
+            dn_progress(port[0]);
+        }
+    }
+}
+
+static void close_far(void)
+{
+    dn_close(port[1]);
+    port[1] = NULL;
+}
+
+static void who_wants_nothing_of_a_closed_port_is_told_at_the_first_message(void **state)
+{
+    dn_peer_base_t *peer = (dn_peer_base_t *) dn_unit_connect(port[0], port[1]);
+
+    assert_int_equal(send_to(peer), DN_OK);
+    close_far();
+    do_chores();
+    assert_int_equal(peer->life, DN_PEER_CONNECTED);
+    assert_int_equal(dn_flush(&peer->hot), DN_OK);
+    assert_int_equal(told, 0);
+    assert_int_equal(send_to(peer), DN_ERR_UNREACH);
+    dn_progress(port[0]);
+    assert_int_equal(peer->life, DN_PEER_LOST);
+    assert_int_equal(told, 1);
+}
+
+static void a_full_ring_of_a_closed_port_ends_at_once(void **state)
+{
+    dn_peer_base_t *peer = (dn_peer_base_t *) dn_unit_connect(port[0], port[1]);
+    dn_status_t status;
+
+    close_far();
+    while (DN_OK == (status = send_to(peer))) {
+    }
+    assert_int_equal(status, DN_ERR_UNREACH);
+}
+
+static dn_status_t ended;
+
+static void end(dn_comp_t *comp, dn_status_t status)
+{
+    ended = status;
+}
+
+static void who_waits_for_an_answer_of_a_closed_port_is_told(void **state)
+{
+    dn_peer_t *peer = dn_unit_connect(port[0], port[1]);
+    dn_comp_t comp = {.fn = end};
+    dn_segment_t *segment;
+    uint64_t word = 0;
+    dn_key_t key;
+
+    assert_int_equal(dn_segment_register(port[1], &word, sizeof(word), &segment), DN_OK);
+    dn_segment_key(segment, &key);
+    ended = DN_INPROGRESS;
+    assert_int_equal(dn_fetch_add(peer, &key, 0, sizeof(word), 1, NULL, &comp), DN_INPROGRESS);
+    close_far();
+    do_chores();
+    assert_int_equal(ended, DN_ERR_UNREACH);
+    assert_int_equal(dn_flush(peer), DN_ERR_UNREACH);
+    assert_int_equal(told, 1);
+}
+
+static void a_segment_goes_with_the_port_of_its_owner(void **state)
+{
+    dn_peer_base_t *peer = (dn_peer_base_t *) dn_unit_connect(port[0], port[1]);
+    dn_segment_t *segment;
+    uint64_t word = 0;
+    dn_key_t key;
+    const dn_xfer_t xfer = {.local = &word, .key = &key, .len = sizeof(word)};
+
+    assert_int_equal(dn_segment_alloc(port[1], sizeof(word), &segment), DN_OK);
+    dn_segment_key(segment, &key);
+    assert_int_equal(dn_push(&peer->hot, &xfer), DN_OK);
+    close_far();
+    assert_int_equal(dn_push(&peer->hot, &xfer), DN_ERR_UNREACH);
+    dn_progress(port[0]);
+    assert_int_equal(peer->life, DN_PEER_LOST);
+}
+
 /** A device that knows what is asked of it. */
 static dn_status_t check(dn_peer_base_t *peer)
 {
@@ -229,6 +320,11 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_doubt_is_looked_into_by_the_next_progress, setup, teardown),
         cmocka_unit_test_setup_teardown(a_peer_whose_port_closes_is_lost_when_it_is_looked_at, setup,
                                         teardown),
+        cmocka_unit_test_setup_teardown(who_wants_nothing_of_a_closed_port_is_told_at_the_first_message,
+                                        setup, teardown),
+        cmocka_unit_test_setup_teardown(a_full_ring_of_a_closed_port_ends_at_once, setup, teardown),
+        cmocka_unit_test_setup_teardown(who_waits_for_an_answer_of_a_closed_port_is_told, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_segment_goes_with_the_port_of_its_owner, setup, teardown),
         cmocka_unit_test_setup_teardown(a_refusal_in_so_many_looks_at_the_process, setup, teardown),
         cmocka_unit_test_setup_teardown(one_that_is_doubted_before_the_port_knows_it_is_lost_then, setup,
                                         teardown),
