@@ -455,21 +455,29 @@ dn_status_t dn_connect(dn_port_t *port, const void *address, size_t len, dn_peer
     return status;
 }
 
+/** Undo one connection. The last one lasts until its operations have been signalled: their completions may call anything. */
+static void dn_port_leave(dn_port_t *port, dn_peer_base_t *peer)
+{
+    if (1 == peer->connections) {
+        if (DN_PEER_CONNECTED == peer->life) {
+            dn_peer_turn(peer, DN_PEER_LEFT);
+            dn_peer_undress(port, peer);
+        }
+        dn_core_leave(port, peer);
+    }
+    if (0 == --peer->connections) {
+        memset(peer->hot.user, 0, sizeof(peer->hot.user));
+        peer->iface->device->disconnect(peer);
+    }
+}
+
 void dn_disconnect(dn_peer_t *hot)
 {
     dn_peer_base_t *peer = (dn_peer_base_t *) hot;
     dn_port_t *port = peer->iface->port;
 
     dn_port_lock(port);
-    if (0 == --peer->connections) {
-        if (DN_PEER_CONNECTED == peer->life) {
-            dn_peer_turn(peer, DN_PEER_LEFT);
-            dn_peer_undress(port, peer);
-        }
-        dn_core_leave(port, peer);
-        memset(peer->hot.user, 0, sizeof(peer->hot.user));
-        peer->iface->device->disconnect(peer);
-    }
+    dn_port_leave(port, peer);
     dn_port_unlock(port);
 }
 
@@ -485,9 +493,13 @@ dn_status_t dn_port_atomic(dn_peer_base_t *peer, const dn_amo_t *amo)
 
 void dn_port_peer_lost(dn_port_t *port, dn_peer_base_t *peer)
 {
+    const uint32_t held = 0 != peer->connections;
+
     if (DN_PEER_LOST <= peer->life) {
         return;
     }
+    /* A completion may disconnect from the peer, which stays until the end of this call. */
+    peer->connections += held;
     dn_peer_turn(peer, DN_PEER_LOST);
     (void) dn_cas_acq_rel_u32(&peer->doubt, DN_PEER_TRUSTED, DN_PEER_SUSPECT);
     dn_count(&port->counters.peers_lost, 1);
@@ -496,7 +508,14 @@ void dn_port_peer_lost(dn_port_t *port, dn_peer_base_t *peer)
         peer->iface->device->lost(peer);
     }
     dn_core_lost(port, peer);
+    if (0 != held && 1 == peer->connections) {
+        /* Nobody else holds it any more. */
+        memset(peer->hot.user, 0, sizeof(peer->hot.user));
+    }
     dn_port_tell_lost(port, peer, 1);
+    if (0 != held) {
+        dn_port_leave(port, peer);
+    }
 }
 
 dn_status_t dn_port_look(dn_peer_base_t *peer)

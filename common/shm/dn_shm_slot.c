@@ -369,8 +369,10 @@ static void dn_shm_look_for_dead(dn_shm_t *shm)
 {
     for (uint32_t i = 0; i < shm->nrx; i++) {
         dn_shm_peer_t *peer = shm->rx[i]->peer;
-        if (DN_SHM_RX_READS == shm->rx[i]->state && !peer->self && DN_OK != dn_port_look(&peer->base)) {
+        if (DN_SHM_RX_READS == shm->rx[i]->state && !peer->self && DN_OK != dn_shm_check(&peer->base)) {
             dn_shm_close_later(shm, peer);
+            /* Not lost here: completions would change the list. */
+            dn_peer_doubt(&peer->base, DN_PEER_SUSPECT);
         }
     }
 }

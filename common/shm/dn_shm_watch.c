@@ -92,10 +92,11 @@ static void dn_shm_look_after(dn_shm_t *shm, uint32_t looks)
         shm->watch_at++;
         looks--;
         if (dn_shm_has_ended(shm, (dn_shm_peer_t *) base)) {
-            /* It is watched no more: the next one has its place. */
+            /* It is watched no more: the next one has its place. Completions that it signals may change the list. */
             shm->watch_at--;
-            at--;
+            at = 0;
             dn_port_peer_lost(shm->iface.port, base);
+            next = dn_port_peers(shm->iface.port);
         }
     }
 }

@@ -205,6 +205,55 @@ static void who_waits_for_an_answer_of_a_closed_port_is_told(void **state)
     assert_int_equal(told, 1);
 }
 
+static const dn_device_t *shm;
+static unsigned told_before, left;
+
+/** The device frees the peer. */
+static void leave(dn_peer_base_t *peer)
+{
+    left++;
+    told_before = told;
+    shm->disconnect(peer);
+}
+
+typedef struct parting {
+    dn_comp_t comp;
+    dn_peer_t *peer;
+} parting_t;
+
+static void part(dn_comp_t *comp, dn_status_t status)
+{
+    ended = status;
+    dn_disconnect(((parting_t *) comp)->peer);
+}
+
+static void a_completion_leaves_the_peer_that_is_lost(void **state)
+{
+    parting_t parting = {.comp = {.fn = part}, .peer = dn_unit_connect(port[0], port[1])};
+    dn_peer_base_t *peer = (dn_peer_base_t *) parting.peer;
+    dn_segment_t *segment;
+    uint64_t word = 0;
+    dn_key_t key;
+
+    left = 0;
+    shm = peer->iface->device;
+    dn_device_t device = *shm;
+    dn_iface_t *iface = peer->iface;
+    device.disconnect = leave;
+    iface->device = &device;
+    assert_int_equal(dn_segment_register(port[1], &word, sizeof(word), &segment), DN_OK);
+    dn_segment_key(segment, &key);
+    assert_int_equal(dn_fetch_add(parting.peer, &key, 0, sizeof(word), 1, NULL, &parting.comp),
+                     DN_INPROGRESS);
+    dn_port_peer_lost(port[0], peer);
+    assert_int_equal(ended, DN_ERR_UNREACH);
+    /* The device has freed it, once nobody was to be told any more. */
+    assert_int_equal(left, 1);
+    assert_int_equal(told_before, 1);
+    assert_null(dn_port_peers(port[0]));
+    iface->device = shm;
+}
+
 static void a_segment_goes_with_the_port_of_its_owner(void **state)
 {
     dn_peer_base_t *peer = (dn_peer_base_t *) dn_unit_connect(port[0], port[1]);
@@ -324,6 +373,7 @@ int main(void)
                                         setup, teardown),
         cmocka_unit_test_setup_teardown(a_full_ring_of_a_closed_port_ends_at_once, setup, teardown),
         cmocka_unit_test_setup_teardown(who_waits_for_an_answer_of_a_closed_port_is_told, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_completion_leaves_the_peer_that_is_lost, setup, teardown),
         cmocka_unit_test_setup_teardown(a_segment_goes_with_the_port_of_its_owner, setup, teardown),
         cmocka_unit_test_setup_teardown(a_refusal_in_so_many_looks_at_the_process, setup, teardown),
         cmocka_unit_test_setup_teardown(one_that_is_doubted_before_the_port_knows_it_is_lost_then, setup,
