@@ -79,6 +79,8 @@ typedef struct dn_core_peer {
     dn_queue_t answers;    /**< dn_core_answer_t that wait for credit */
     uint32_t answering;    /**< number of entries in answers */
     uint32_t asked;        /**< requests to the peer whose answers have not come */
+    /** Atomic operations that go by messages and have not ended. Changed by fetch-and-add: who loads 0 with acquire comes after all. */
+    uint32_t amos;
 } dn_core_peer_t;
 
 /**

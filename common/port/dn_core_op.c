@@ -31,6 +31,7 @@ dn_core_op_t *dn_core_op_new(dn_core_t *core, dn_peer_base_t *peer, enum dn_core
     }
     op->peer = peer;
     op->kind = kind;
+    dn_fetch_add_acq_rel(&peer->core.amos, DN_CORE_OP_AMO == kind);
     return op;
 }
 
@@ -91,6 +92,7 @@ void dn_core_op_drop(dn_core_t *core, dn_core_op_t *op)
 {
     dn_core_asks_nothing(op);
     dn_core_leave_program(op);
+    dn_fetch_add_acq_rel(&op->peer->core.amos, 0u - (DN_CORE_OP_AMO == op->kind));
     dn_xfer_drop(&op->sides);
     dn_handle_drop(&core->operations, op->id);
     free(op);

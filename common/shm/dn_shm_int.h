@@ -163,6 +163,8 @@ typedef struct dn_shm_peer {
     struct {
         dn_shm_view_t *first; /**< the view that was used last; then the others by their last use */
         uint32_t count;
+        /** Not 0: an atomic operation on a segment that can be mapped has gone by messages. Relaxed: a thread keeps the order of its own. */
+        uint32_t passed;
         int crowded; /**< not 0: the log says already that more than DN_SHM_VIEWS are wanted */
     } views;
 } dn_shm_peer_t;

@@ -352,6 +352,10 @@ dn_status_t dn_shm_atomic(dn_peer_t *hot, const dn_amo_t *amo)
     dn_shm_peer_t *peer = (dn_shm_peer_t *) hot;
     dn_shm_place_t place;
 
+    if (0 != dn_load_relaxed_u32(&peer->views.passed) && 0 != dn_load_acquire_u32(&peer->base.core.amos)) {
+        /* Not ahead of an earlier one of this thread. The acquire pairs with the end of that one, in whichever thread. */
+        return DN_ERR_UNSUPPORTED;
+    }
     dn_status_t status = dn_shm_reach(peer, amo->key, &place);
     if (DN_OK == status) {
         if (0 == (place.base + amo->roff) % amo->width) {
@@ -361,6 +365,8 @@ dn_status_t dn_shm_atomic(dn_peer_t *hot, const dn_amo_t *amo)
             status = DN_ERR_PARAM;
         }
         dn_shm_unreach(peer, &place);
+    } else if (DN_ERR_UNSUPPORTED == status && NULL != dn_key_way(amo->key, DN_SHM_KEY_MAPPED)) {
+        dn_store_relaxed_u32(&peer->views.passed, 1);
     }
     return status;
 }

@@ -11,6 +11,7 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "shm/dn_shm_int.h"
@@ -120,8 +121,36 @@ static void segments_given_to_callers_are_bounded(dn_world_t *world)
     dn_check_equal(mappings(), 0);
 }
 
+/** No descriptor is left to map the segment for the first of two operations: the second does not overtake it. */
+static void atomics_keep_their_order_without_files(dn_world_t *world)
+{
+    uint64_t old[2] = {9, 9};
+    dn_segment_t *segment;
+    struct rlimit limit;
+    dn_key_t key;
+
+    dn_world_open(world);
+    dn_world_connect_to(world, 0);
+    dn_check_equal(dn_segment_alloc(world->port, BYTES, &segment), DN_OK);
+    dn_segment_key(segment, &key);
+    dn_check_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
+    const struct rlimit none = {.rlim_max = limit.rlim_max};
+    dn_check_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+    dn_check_equal(dn_swap(world->peer[0], &key, 0, 8, 1, &old[0], NULL), DN_INPROGRESS);
+    dn_check_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+    dn_check_equal(dn_swap(world->peer[0], &key, 0, 8, 2, &old[1], NULL), DN_INPROGRESS);
+    dn_world_flush(world, world->peer[0]);
+    dn_check_equal(old[0], 0);
+    dn_check_equal(old[1], 1);
+    /* None of them is left: the segment is mapped. */
+    dn_check_equal(dn_swap(world->peer[0], &key, 0, 8, 3, &old[0], NULL), DN_OK);
+    dn_check_equal(old[0], 2);
+    dn_world_stop(world);
+}
+
 static const dn_world_test_t tests[] = {
     {"segments_in_turn_are_mapped_again", 1, segments_in_turn_are_mapped_again},
+    {"atomics_keep_their_order_without_files", 1, atomics_keep_their_order_without_files},
     {"segments_given_to_callers_are_bounded", 1, segments_given_to_callers_are_bounded},
 };
 
