@@ -82,15 +82,22 @@ int __tsan_atomic32_compare_exchange_strong(volatile uint32_t *at, uint32_t *exp
     return equal;
 }
 
-uint32_t __tsan_atomic32_fetch_add(volatile uint32_t *at, uint32_t add, int order)
-{
-    const uint32_t old = *at;
-
-    dn_explore_check(!dn_explore_is_shared((const void *) at),
-                     "an addition in shared memory is not explored");
-    *at = old + add;
-    return old;
-}
+/** Change a word of this process's own memory. */
+#define EXPLORE_CHANGE(bits, name, operator)                                                               \
+    uint##bits##_t __tsan_atomic##bits##_fetch_##name(volatile uint##bits##_t *at, uint##bits##_t operand, \
+                                                      int order)                                           \
+    {                                                                                                      \
+        const uint##bits##_t old = *at;                                                                    \
+                                                                                                           \
+        (void) order;                                                                                      \
+        dn_explore_check(!dn_explore_is_shared((const void *) at),                                         \
+                         "a change of a word in shared memory is not explored");                           \
+        *at = old operator operand;                                                                        \
+        return old;                                                                                        \
+    }
+EXPLORE_CHANGE(32, add, +)
+EXPLORE_CHANGE(64, or, |)
+EXPLORE_CHANGE(64, and, &)
 
 void __tsan_atomic_thread_fence(int order)
 {
