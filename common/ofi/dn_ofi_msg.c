@@ -316,8 +316,9 @@ int dn_ofi_serve(dn_ofi_t *ofi, dn_ofi_peer_t *peer, dn_ofi_buffer_t *buffer)
                                    .llcm_len = ofi->where.llcm_bytes};
     const dn_ofi_head_t *asked = dn_ofi_head(buffer);
 
-    /* A peer that this process has left, or lost, gets no answer. The handler takes the message, and its answer goes nowhere. */
+    /* The port answers a peer that this process has left. What comes next waits behind this message, as the port may answer soon. */
     if (DN_PEER_LEFT <= dn_load_acquire_u32(&peer->base.life)) {
+        buffer->later = 1;
         return 0;
     }
     const dn_status_t status =

@@ -4,7 +4,8 @@
  */
 /** @file
  * PUSHes of one peer keep their order where the watcher does some of them, and handlers do the others. A PUSH that waits for its handler
- * holds back those behind it until its handler has returned. No handler runs for a peer that is being freed. There is no network: the test hands the messages to the device.
+ * holds back those behind it until its handler has returned. No handler runs for a peer that is being freed. There is no network: the test
+ * hands the messages to the device.
  */
 #include "dn_config.h"
 
@@ -93,6 +94,21 @@ static void what_comes_while_a_handler_runs_waits(void **state)
     assert_int_equal(handled, 3);
 }
 
+/** A peer that this process has left waits for its handler, which answers: the peer counts as one that came from then on. */
+static void what_comes_behind_a_request_of_a_left_peer_waits(void **state)
+{
+    (void) state;
+    peer.base.life = DN_PEER_LEFT;
+    come(ALONE, 7);
+    assert_int_equal(word, 4);
+    peer.base.life = DN_PEER_CAME;
+    come(ALONE, 8);
+    assert_int_equal(word, 4);
+    assert_int_equal(dn_ofi_recv(&peer.base, 10), 2);
+    assert_int_equal(word, 8);
+    assert_int_equal(peer.rx.later, 0);
+}
+
 /** A peer is being freed. What it has sent waits, or comes now. */
 static void a_peer_that_goes_is_not_queued(void **state)
 {
@@ -109,6 +125,7 @@ static void a_peer_that_goes_is_not_queued(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(what_comes_while_a_handler_runs_waits),
+                                       cmocka_unit_test(what_comes_behind_a_request_of_a_left_peer_waits),
                                        cmocka_unit_test(a_peer_that_goes_is_not_queued)};
 
     return cmocka_run_group_tests(tests, dn_unit_setup, NULL);
