@@ -144,9 +144,11 @@ typedef struct dn_peer_base {
     /** Transfers that are in flight after their call has returned. Changed by fetch-and-add: a fence that loads 0 with
      * acquire comes after all of them, whichever thread has ended them. */
     uint32_t outstanding;
-    uint32_t life;       /**< enum dn_peer_life */
-    uint32_t doubt;      /**< enum dn_peer_doubt */
-    uint32_t closed;     /**< not 0: dn_port_peer_closed() was called; stored with release */
+    uint32_t life;   /**< enum dn_peer_life */
+    uint32_t doubt;  /**< enum dn_peer_doubt */
+    uint32_t closed; /**< not 0: dn_port_peer_closed() was called. Atomic */
+    uint32_t
+        wanted; /**< not 0: something was wanted of the closed peer: some function of it was called. Atomic */
     uint32_t refusals;   /**< operations that found no room, since the start; wraps: dn_peer_refused() */
     void *fault;         /**< state of the device fault; NULL: that device is not used */
     dn_core_peer_t core; /**< what the core processor knows of the peer */
@@ -419,8 +421,9 @@ DN_DEVICE_API void dn_port_forget(dn_port_t *port, dn_peer_base_t *peer);
 /** A peer is gone: from now on its functions return DN_ERR_UNREACH. Its transfers in flight are signalled with this
  * error. */
 DN_DEVICE_API void dn_port_peer_lost(dn_port_t *port, dn_peer_base_t *peer);
-/** A peer has closed its port in good order. From now on its functions return DN_ERR_UNREACH, but dn_fence() and dn_peek(). The first
- * call of another function puts the peer in doubt. The port's lock is held. */
+/** A peer has closed its port in good order. From now on its functions return DN_ERR_UNREACH, but dn_fence() and dn_peek(). A call of
+ * another function sets dn_peer_base_t::wanted. When the device has read all that the peer has sent, it puts a wanted peer in doubt, and
+ * so it does with a peer whose answers are awaited (dn_core_peer_t::asked). The port's lock is held. */
 DN_DEVICE_API void dn_port_peer_closed(dn_port_t *port, dn_peer_base_t *peer);
 /** Does the peer's process live? If not, turn the peer LOST. @return DN_OK: the process lives, else DN_ERR_UNREACH. */
 DN_DEVICE_API dn_status_t dn_port_look(dn_peer_base_t *peer);

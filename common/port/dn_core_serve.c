@@ -86,6 +86,10 @@ static int dn_core_refused(const dn_peer_base_t *peer, const dn_core_reply_t *re
 static void dn_core_reply(dn_port_t *port, dn_peer_base_t *peer, unsigned tag, const dn_core_reply_t *reply)
 {
     dn_port_return(port, peer);
+    if (0 != peer->closed) {
+        /* A peer that has closed its port waits for no answer. */
+        return;
+    }
     /* Not ahead of those that wait. */
     if (NULL == peer->core.answers.items.first
         && DN_ERR_AGAIN != dn_botf(&peer->hot, DN_CHAN_CORE, tag, reply, sizeof(*reply), NULL, 0)) {
@@ -308,6 +312,9 @@ static dn_status_t dn_core_answer(dn_port_t *port, dn_core_answer_t *answer)
     dn_window_t window;
 
     dn_port_return(port, answer->peer);
+    if (0 != answer->peer->closed) {
+        return DN_ERR_UNREACH;
+    }
     if (0 == answer->at.left) {
         return dn_botf(peer, DN_CHAN_CORE, answer->tag, &answer->reply, sizeof(answer->reply), NULL, 0);
     }

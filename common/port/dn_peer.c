@@ -25,14 +25,11 @@ const uint32_t dn_peer_turns[] = {
 
 /** @name Ops of a peer that cannot be reached any more */
 /** @{ */
-/** Where the peer has closed its port in good order, its users are told now that somebody wants something of it. */
+/** Where the peer has closed its port in good order, its users will be told, as somebody wants something of it. */
 static dn_status_t dn_gone_answer(dn_peer_t *hot)
 {
-    dn_peer_base_t *peer = (dn_peer_base_t *) hot;
-
-    if (0 != dn_load_acquire_u32(&peer->closed)) {
-        dn_peer_doubt(peer, DN_PEER_SUSPECT);
-    }
+    /* Relaxed: only the device looks, later, and finds nothing else by it. A peer that has not closed does not mind. */
+    dn_store_relaxed_u32(&((dn_peer_base_t *) hot)->wanted, 1);
     return DN_ERR_UNREACH;
 }
 
@@ -279,7 +276,7 @@ void dn_port_peer_closed(dn_port_t *port, dn_peer_base_t *peer)
         /* Nothing is wanted of the peer by these. */
         dn_store_release(&peer->hot.ops.fence, peer->ops.fence);
         dn_store_release(&peer->hot.ops.peek, NULL != peer->ops.peek ? peer->ops.peek : dn_no_peek);
-        dn_store_release_u32(&peer->closed, 1);
+        dn_store_relaxed_u32(&peer->closed, 1);
     }
 }
 
@@ -288,6 +285,8 @@ static void dn_peer_dress(dn_port_t *port, dn_peer_base_t *peer)
 {
     dn_peer_ops_t ops = peer->ops;
 
+    dn_store_relaxed_u32(&peer->closed, 0);
+    dn_store_relaxed_u32(&peer->wanted, 0);
     if (NULL != peer->fault) {
         dn_peer_undress(port, peer);
     }

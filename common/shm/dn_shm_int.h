@@ -384,6 +384,15 @@ static inline int dn_shm_has_closed(const dn_shm_peer_t *peer)
     return 0 != dn_load_acquire_u32(&peer->map.header->closed);
 }
 
+/** Something is wanted of a peer that has closed its port: its users are told when all that it has sent is read. Any thread.
+ * @return DN_ERR_UNREACH. */
+static inline dn_status_t dn_shm_want(dn_shm_peer_t *peer)
+{
+    /* Relaxed: dn_shm_note_closed() looks at it later, and finds nothing else by it. */
+    dn_store_relaxed_u32(&peer->base.wanted, 1);
+    return DN_ERR_UNREACH;
+}
+
 /** Make a peer of a new sender: attach to the sender's mapping if its group is admitted. DN_ERR_ACCESS, DN_ERR_PROTO,
  * DN_ERR_VERSION: the sender cannot be a peer of this port. Any other error may pass. */
 dn_status_t dn_shm_meet(dn_shm_t *shm, const dn_shm_slot_t *slot, dn_shm_peer_t **peer_p);

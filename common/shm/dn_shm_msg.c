@@ -33,7 +33,7 @@ static __attribute__((noinline)) dn_status_t dn_shm_refused(dn_shm_peer_t *peer)
     }
     dn_count(&iface->counters->credit_waits, 1);
     if (dn_shm_has_closed(peer)) {
-        dn_peer_doubt(&peer->base, DN_PEER_SUSPECT);
+        return dn_shm_want(peer);
     }
     if (dn_peer_is_doubted(&peer->base)) {
         return DN_ERR_UNREACH;
@@ -224,7 +224,8 @@ __attribute__((noinline)) void dn_shm_cut_off(dn_shm_t *shm, dn_shm_peer_t *peer
     if (NULL != peer->rx) {
         peer->rx->len_limit = 0;
     }
-    dn_port_peer_lost(shm->iface.port, &peer->base);
+    /* Not lost here: completions may free the peer, whose ring is being read. */
+    dn_peer_doubt(&peer->base, DN_PEER_SUSPECT);
 }
 
 /** Wake the sender of a ring, which may wait for room, unless the sender has left. */

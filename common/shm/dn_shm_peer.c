@@ -222,6 +222,12 @@ dn_status_t dn_shm_connect(dn_iface_t *iface, const dn_peer_base_t *id, const vo
         status = dn_shm_make_peer(shm, &where, id, &peer);
         status = DN_ERR_UNSUPPORTED == status ? DN_ERR_UNREACH : status;
     }
+    if (DN_OK == status && dn_shm_has_closed(peer)) {
+        status = DN_ERR_UNREACH;
+        if (NULL == *peer_p) {
+            dn_shm_free_peer(shm, peer);
+        }
+    }
     if (DN_OK == status && DN_SHM_TX_SHUT == peer->tx_state) {
         status = dn_shm_open_tx(peer, where.path);
         if (DN_OK == status) {
@@ -248,8 +254,12 @@ void dn_shm_disconnect(dn_peer_base_t *base)
     dn_shm_t *shm = (dn_shm_t *) base->iface;
     dn_shm_peer_t *peer = (dn_shm_peer_t *) base;
 
-    if (NULL != peer->rx && !dn_peer_is_lost(base)) {
+    if (NULL != peer->rx && (!dn_peer_is_lost(base) || 0 != peer->rx->line.depth)) {
         dn_shm_close_tx(peer);
+        if (dn_peer_is_lost(base)) {
+            /* Its handler runs: the peer is freed later. */
+            dn_shm_close_later(shm, peer);
+        }
         return;
     }
     dn_port_forget(shm->iface.port, base);

@@ -242,11 +242,7 @@ typedef struct dn_shm_place {
 /** The status for a key that names no segment of a peer. With its port, a peer has freed its segments. */
 static dn_status_t dn_shm_no_segment(dn_shm_peer_t *peer)
 {
-    if (!dn_shm_has_closed(peer)) {
-        return DN_ERR_RANGE;
-    }
-    dn_peer_doubt(&peer->base, DN_PEER_SUSPECT);
-    return DN_ERR_UNREACH;
+    return dn_shm_has_closed(peer) ? dn_shm_want(peer) : DN_ERR_RANGE;
 }
 
 /** Find the place of a key's segment. DN_ERR_UNSUPPORTED: this CPU cannot touch the segment, or not now. After DN_OK the caller calls

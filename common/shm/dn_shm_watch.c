@@ -62,11 +62,21 @@ static int dn_shm_is_watched(const dn_shm_t *shm, const dn_peer_base_t *base)
     return dn_shm_is_other(shm, base) && !dn_shm_has_closed((const dn_shm_peer_t *) base);
 }
 
-/** A peer has closed its port. Where this process waits for answers, it is told, once it has read all that the peer has sent. */
+/** Has all been read that a peer has sent, which has closed its port? A ring that it has opened before that is not attached yet where the
+ * device has not looked at all arrivals, or tries one again later. */
+static int dn_shm_has_read(const dn_shm_t *shm, const dn_shm_peer_t *peer)
+{
+    return NULL == peer->rx && shm->seen == dn_load_acquire_u32(&shm->map.header->arrivals)
+           && 0 == shm->retry_ms;
+}
+
+/** A peer has closed its port. Where this process waits for answers, or wants something else, it is told, once all is read that the peer
+ * has sent. */
 static void dn_shm_note_closed(dn_shm_t *shm, dn_peer_base_t *base)
 {
     dn_port_peer_closed(shm->iface.port, base);
-    if (0 != base->core.asked && NULL == ((const dn_shm_peer_t *) base)->rx && !dn_peer_is_doubted(base)) {
+    if ((0 != base->core.asked || 0 != dn_load_relaxed_u32(&base->wanted))
+        && dn_shm_has_read(shm, (const dn_shm_peer_t *) base) && !dn_peer_is_doubted(base)) {
         dn_peer_doubt(base, DN_PEER_SUSPECT);
     }
 }
