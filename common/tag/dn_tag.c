@@ -16,6 +16,8 @@
 
 /** Polls between two looks whether the peer lives, while the last messages to the peer wait for room. A look calls the kernel. */
 #define DN_TAG_LAST_POLLS 1000
+/** A peer that has taken none of them for so long does not look any more. */
+#define DN_TAG_LAST_NS UINT64_C(10000000000)
 
 /** Nanoseconds for which dn_tag_await_transfers() waits. */
 #define DN_TAG_PATIENCE_NS 3000000000u
@@ -228,21 +230,24 @@ static bool dn_tag_await_transfers(const dn_tag_peer_t *peer)
     return 0 == dn_load_acquire_u32(&peer->transfers);
 }
 
-/** Send the messages to a peer that still wait for room: their senders may have been told that they are sent. The peer may make room as long
- * as it lives. */
+/** Send the messages to a peer that still wait for room: their senders may have been told that they are sent. A peer that lives may make
+ * room, unless it does not look at the network any more. */
 static void dn_tag_send_last(dn_tag_peer_t *peer)
 {
     dn_tag_t *tag = peer->tag;
     dn_wait_t wait = {0};
+    uint64_t moved_ns = dn_clock_ns();
 
     for (uint64_t polls = 1;
          (NULL != dn_load_relaxed(&peer->waits.first) || 0 != dn_load_relaxed(&peer->flowing))
          && !dn_load_relaxed(&peer->cut);
          polls++) {
-        if (0 == polls % DN_TAG_LAST_POLLS && DN_OK != dn_peer_check(peer->peer)) {
+        if (0 == polls % DN_TAG_LAST_POLLS
+            && (DN_TAG_LAST_NS < dn_clock_ns() - moved_ns || DN_OK != dn_peer_check(peer->peer))) {
             return;
         }
         if (0 != dn_progress(tag->port) + dn_tag_progress(tag)) {
+            moved_ns = dn_clock_ns();
             dn_wait_restart(&wait);
         } else {
             (void) dn_wait(tag->port, &wait, 0, 0);
