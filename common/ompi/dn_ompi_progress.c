@@ -335,6 +335,13 @@ void dn_ompi_do_aside(void)
     }
 }
 
+void dn_ompi_drop_aside(void)
+{
+    opal_mutex_lock(&dn_ompi_aside_lock);
+    dn_ompi_progress.aside = (dn_fifo_t){0};
+    opal_mutex_unlock(&dn_ompi_aside_lock);
+}
+
 void dn_ompi_inside(int more)
 {
     (void) dn_fetch_add_relaxed(&dn_ompi_progress.inside, (unsigned) more);

@@ -118,6 +118,8 @@ typedef struct dn_ompi_aside {
 DN_API void dn_ompi_set_aside(dn_ompi_aside_t *aside, void (*fn)(dn_ompi_aside_t *aside));
 /** Do the work that was set aside. The caller is in no handler; where it may be in one, as dn_ompi_inside() says, nothing is done. */
 DN_API void dn_ompi_do_aside(void);
+/** Forget the work that was set aside: what it is for is about to be freed. */
+DN_API void dn_ompi_drop_aside(void);
 /** Count handlers that call functions of Open MPI, which may make progress in turn: such a call begins (1) or has ended (-1). */
 DN_API void dn_ompi_inside(int more);
 /** @} */

@@ -162,6 +162,8 @@ void dn_ompi_tag_close(void)
     /* The end of a communicator needs the engine. */
     dn_ompi_do_aside();
     dn_tag_close(engine.tag);
+    /* Requests that have ended in it: their memory is freed next, and nobody recycles them. */
+    dn_ompi_drop_aside();
     engine.tag = NULL;
     dn_ompi_close();
 }
