@@ -70,7 +70,8 @@ static size_t whole_share(void)
 }
 
 /** Are so many bytes of this share left? What trees took in earlier sessions of this process counts, too, as long as the port is the same.
- * The lock is held. */
+ * Two threads that ask at once may both find room for one: then the share grows a little. No lock is held while the port's lock is wanted,
+ * since a handler, which has the port's lock, may free a communicator. */
 static bool share_has(size_t bytes)
 {
     const size_t whole = whole_share();
@@ -91,11 +92,8 @@ static bool share_create(const dn_tree_config_t *config, dn_tree_card_t *card, d
     size_t bytes;
 
     coll_llcm_free_left(false);
-    opal_mutex_lock(&coll_llcm.lock);
-    const bool good = DN_OK == dn_tree_llcm_bytes(config, &bytes) && share_has(bytes)
-                      && DN_OK == dn_tree_create(coll_llcm.port, config, card, tree_p);
-    opal_mutex_unlock(&coll_llcm.lock);
-    return good;
+    return DN_OK == dn_tree_llcm_bytes(config, &bytes) && share_has(bytes)
+           && DN_OK == dn_tree_create(coll_llcm.port, config, card, tree_p);
 }
 
 /** Connect to the processes to which the tree has links. @return whether all are reached. */
