@@ -248,7 +248,7 @@ static void endpoint_leave(mca_btl_base_endpoint_t *endpoint)
     OPAL_THREAD_UNLOCK(&module->lock);
 }
 
-/** The port is closed. */
+/** The component needs the port no more. */
 static void endpoints_free(void)
 {
     mca_btl_dimmnet_t *module = &mca_btl_dimmnet;

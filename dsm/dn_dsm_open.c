@@ -172,6 +172,7 @@ static void *dn_dsm_serve(void *arg)
     while (0 == dn_load_relaxed_u32(&dsm->stop)) {
         if (seen != dn_load_relaxed(&dsm->waits)) {
             seen = dn_dsm_stand_back(dsm);
+            dn_wait_restart(&wait);
         }
         if (0 < dn_progress(dsm->port)) {
             steps++;

@@ -58,8 +58,8 @@
  * including the time that the kernel adds (prctl(2): PR_SET_TIMERSLACK). With auto, a process does not sleep while one of its
  * devices works by a clock, as an emulation does.
  *
- * A thread of a library may serve peers while the program computes (DN_WAIT_SERVES). It sleeps at once, and for DN_WAIT_SERVES_US at
- * least: it may share its core with the program.
+ * A thread of a library may serve peers while the program computes (DN_WAIT_SERVES). The thread sleeps at once, and for
+ * DN_WAIT_SERVES_US at least where membarrier() works: the thread may share its core with the program.
  *
  * Pinned by test/unit/dn_wait_ends_when_something_is_stored.c, on the edge of sleep.
  */
@@ -90,8 +90,8 @@ extern "C" {
 #define DN_WAIT_NAP_MIN_US 50u
 /** The longest sleep. */
 #define DN_WAIT_NAP_MAX_US 2000u
-/** The shortest sleep of a thread that serves: some 50 times what a look takes from the program where they share a core. It is the length of
- * each sleep where something rings no bell. */
+/** The shortest sleep of a thread that serves: some 50 times what a look takes from the program where they share a core. Each
+ * sleep lasts so long where something rings no bell. */
 #define DN_WAIT_SERVES_US 200u
 /** A sleep where something that is waited for rings no bell. */
 #define DN_WAIT_BLIND_US 50u

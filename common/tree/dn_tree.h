@@ -38,7 +38,7 @@
  * operations that do not commute need.
  *
  * A process that is gone sends no lines. Members that wait for its lines learn of the loss from elsewhere
- * (dn_lost_set()), and give the tree up. This tells the members that wait for their own lines in turn. It also tells the members
+ * (dn_lost_set()), and give the tree up. This tells the members that wait for their own lines in turn. The process also tells the members
  * whose lines fill half of a link, since these members will wait for room. Such a member cannot have freed its tree.
  *
  * Threads: one thread at a time uses a tree; different trees may be used at once where the port has threads.
