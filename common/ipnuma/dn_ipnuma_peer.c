@@ -448,7 +448,7 @@ static int dn_ipnuma_reap_one(dn_ipnuma_t *ipnuma)
     for (dn_ipnuma_peer_t *peer = ipnuma->peers; NULL != peer && NULL == over; peer = peer->next) {
         if (dn_ipnuma_has_left(peer)) {
             ipnuma->reap = 1;
-            over = NULL == peer->first && 0 == peer->depth ? peer : NULL;
+            over = NULL == peer->first && 0 == peer->depth && 0 == peer->base.telling ? peer : NULL;
         }
     }
     if (NULL != over) {

@@ -395,12 +395,13 @@ dn_status_t dn_ofi_check(dn_peer_base_t *base)
     return dn_peer_is_doubted(&peer->base) || dn_process_has_ended(peer->pidfd) ? DN_ERR_UNREACH : DN_OK;
 }
 
-/** May a peer be forgotten? It sends no more, or is lost; all its messages are handled; this process is not connected to it; and no thread
- * is about to free it. */
+/** May a peer be forgotten? It sends no more, or is lost, of which all have been told; all its messages are handled; this process is not
+ * connected to it; and no thread is about to free it. */
 static int dn_ofi_is_over(const dn_ofi_peer_t *peer)
 {
     return (DN_OFI_RX_LEFT == peer->rx.state || dn_peer_is_lost(&peer->base)) && NULL == peer->rx.first
-           && 0 == peer->rx.depth && 0 == peer->base.connections && DN_OFI_GOING != peer->owner;
+           && 0 == peer->rx.depth && 0 == peer->base.connections && 0 == peer->base.telling
+           && DN_OFI_GOING != peer->owner;
 }
 
 /** Free one peer that is over: the list may change while the lock is let go. @return whether there was such a peer. */

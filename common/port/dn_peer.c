@@ -497,8 +497,9 @@ void dn_port_peer_lost(dn_port_t *port, dn_peer_base_t *peer)
     if (DN_PEER_LOST <= peer->life) {
         return;
     }
-    /* A completion may disconnect from the peer, which stays until the end of this call. */
+    /* A completion may disconnect from the peer, or make progress. The peer stays until the end of this call. */
     peer->connections += held;
+    peer->telling++;
     dn_peer_turn(peer, DN_PEER_LOST);
     (void) dn_cas_acq_rel_u32(&peer->doubt, DN_PEER_TRUSTED, DN_PEER_SUSPECT);
     dn_count(&port->counters.peers_lost, 1);
@@ -512,6 +513,7 @@ void dn_port_peer_lost(dn_port_t *port, dn_peer_base_t *peer)
         memset(peer->hot.user, 0, sizeof(peer->hot.user));
     }
     dn_port_tell_lost(port, peer, 1);
+    peer->telling--;
     if (0 != held) {
         dn_port_leave(port, peer);
     }

@@ -412,7 +412,7 @@ void dn_shm_reap(dn_shm_t *shm)
         const int ends = DN_SHM_RX_ENDS == peer->rx->state;
         dn_line_msg_t msg;
         const int waits = 0 != peer->rx->len_limit && dn_line_peek(&peer->rx->line, &msg);
-        if (!ends || 0 != peer->rx->line.depth || waits
+        if (!ends || 0 != peer->rx->line.depth || 0 != peer->base.telling || waits
             || (0 == peer->base.connections && !dn_shm_help_leave(shm, peer))) {
             shm->ending |= ends;
             i++;

@@ -133,8 +133,8 @@ static void a_peer_whose_port_closes_is_lost_when_it_is_looked_at(void **state)
     assert_int_equal(told, 1);
 }
 
-/** Port 0 polls until its clock of some milliseconds has gone on, and it has done its chores. */
-static void do_chores(void)
+/** A port polls until its clock of some milliseconds has gone on, and it has done its chores. */
+static void do_chores(dn_port_t *own)
 {
     enum { POLLS = 1000, SLEEPS = 3 };
 
@@ -142,7 +142,7 @@ static void do_chores(void)
         /* The chores are done by the clock: nothing else tells of them. */
         nanosleep(&(struct timespec){.tv_nsec = 20000000}, NULL);
         for (unsigned poll = 0; poll < POLLS; poll++) {
-            dn_progress(port[0]);
+            dn_progress(own);
         }
     }
 }
@@ -159,12 +159,12 @@ static void who_wants_nothing_of_a_closed_port_is_told_at_the_first_message(void
 
     assert_int_equal(send_to(peer), DN_OK);
     close_far();
-    do_chores();
+    do_chores(port[0]);
     assert_int_equal(peer->life, DN_PEER_CONNECTED);
     assert_int_equal(dn_flush(&peer->hot), DN_OK);
     assert_int_equal(told, 0);
     assert_int_equal(send_to(peer), DN_ERR_UNREACH);
-    do_chores();
+    do_chores(port[0]);
     assert_int_equal(peer->life, DN_PEER_LOST);
     assert_int_equal(told, 1);
 }
@@ -200,7 +200,7 @@ static void who_waits_for_an_answer_of_a_closed_port_is_told(void **state)
     ended = DN_INPROGRESS;
     assert_int_equal(dn_fetch_add(peer, &key, 0, sizeof(word), 1, NULL, &comp), DN_INPROGRESS);
     close_far();
-    do_chores();
+    do_chores(port[0]);
     assert_int_equal(ended, DN_ERR_UNREACH);
     assert_int_equal(dn_flush(peer), DN_ERR_UNREACH);
     assert_int_equal(told, 1);
@@ -255,6 +255,39 @@ static void a_completion_leaves_the_peer_that_is_lost(void **state)
     iface->device = shm;
 }
 
+/** dn_comp_fn_t: make progress. The device would free the peer, if its users were not being told. */
+static void make_progress(dn_comp_t *comp, dn_status_t status)
+{
+    ended = status;
+    do_chores(port[1]);
+    assert_non_null(dn_port_peers(port[1]));
+}
+
+static void a_completion_makes_progress_while_its_peer_is_lost(void **state)
+{
+    dn_peer_base_t *came = NULL;
+    dn_comp_t comp = {.fn = make_progress};
+    dn_segment_t *segment;
+    uint64_t word = 0;
+    dn_key_t key;
+
+    assert_int_equal(dn_handler_set(port[1], DN_CHAN_USER, hear, &came), DN_OK);
+    assert_int_equal(send_to((dn_peer_base_t *) dn_unit_connect(port[0], port[1])), DN_OK);
+    while (0 == heard) {
+        dn_progress(port[1]);
+    }
+    assert_int_equal(dn_segment_register(port[0], &word, sizeof(word), &segment), DN_OK);
+    dn_segment_key(segment, &key);
+    assert_int_equal(dn_fetch_add(&came->hot, &key, 0, sizeof(word), 1, NULL, &comp), DN_INPROGRESS);
+    dn_close(port[0]);
+    port[0] = NULL;
+    dn_port_peer_lost(port[1], came);
+    assert_int_equal(ended, DN_ERR_UNREACH);
+    assert_int_equal(told, 1);
+    do_chores(port[1]);
+    assert_null(dn_port_peers(port[1]));
+}
+
 static void a_segment_goes_with_the_port_of_its_owner(void **state)
 {
     dn_peer_base_t *peer = (dn_peer_base_t *) dn_unit_connect(port[0], port[1]);
@@ -268,7 +301,7 @@ static void a_segment_goes_with_the_port_of_its_owner(void **state)
     assert_int_equal(dn_push(&peer->hot, &xfer), DN_OK);
     close_far();
     assert_int_equal(dn_push(&peer->hot, &xfer), DN_ERR_UNREACH);
-    do_chores();
+    do_chores(port[0]);
     assert_int_equal(peer->life, DN_PEER_LOST);
 }
 
@@ -375,6 +408,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_full_ring_of_a_closed_port_ends_at_once, setup, teardown),
         cmocka_unit_test_setup_teardown(who_waits_for_an_answer_of_a_closed_port_is_told, setup, teardown),
         cmocka_unit_test_setup_teardown(a_completion_leaves_the_peer_that_is_lost, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_completion_makes_progress_while_its_peer_is_lost, setup, teardown),
         cmocka_unit_test_setup_teardown(a_segment_goes_with_the_port_of_its_owner, setup, teardown),
         cmocka_unit_test_setup_teardown(a_refusal_in_so_many_looks_at_the_process, setup, teardown),
         cmocka_unit_test_setup_teardown(one_that_is_doubted_before_the_port_knows_it_is_lost_then, setup,
