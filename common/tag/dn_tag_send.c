@@ -231,12 +231,11 @@ int dn_tag_send_waiting(dn_tag_peer_t *peer)
         const bool ends = dn_tag_ends_there(req->kind);
         const dn_status_t status = dn_tag_post(req);
 
-        if (DN_ERR_AGAIN == status) {
-            dn_tag_turn(req, DN_TAG_WAITS_ROOM);
-            break;
-        }
         if (DN_OK != status && DN_INPROGRESS != status) {
-            dn_tag_stuck(peer, status);
+            dn_tag_turn(req, DN_TAG_WAITS_ROOM);
+            if (DN_ERR_AGAIN != status) {
+                dn_tag_stuck(peer, status);
+            }
             break;
         }
         dn_tag_lock(tag);
