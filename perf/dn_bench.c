@@ -68,9 +68,8 @@ static const option_row_t option_rows[] = {
     {'I', "bind", "ADDRESS", "where the server waits (default 127.0.0.1: this host only)"},
     {'K', "keep", NULL, "go on waiting when a client is done"},
     {'Z', "time-limit", "S",
-     "seconds that a server gives a client, from its greeting to its last test, and that a client waits for "
-     "the "
-     "greeting (default 600; with --local none)"},
+     "seconds that a server gives a client, from its greeting to its last test, and that a client "
+     "waits for the greeting (default 600; with --local none)"},
     {'A', "token", "FILE",
      "file of mode 0600 with the secret that server and client share; else DIMMNET_PERF_TOKEN"},
     {'l', "local", NULL, "start both processes here, on two cores"},
