@@ -52,6 +52,15 @@ static void send_more_than_a_window(dn_world_t *world, int rank)
     }
 }
 
+/** Rank 0 is sent more than a window, left, and connected to again before all has gone out. */
+static void leave_and_come_back(dn_world_t *world)
+{
+    dn_world_connect_to(world, 0);
+    send_more_than_a_window(world, 0);
+    dn_disconnect(world->peer[0]);
+    dn_world_connect_to(world, 0);
+}
+
 /** Who leaves and comes back before all has gone out is heard: what it said first, and what it said then. */
 static void who_comes_back_is_heard_after_all_that_it_said(dn_world_t *world)
 {
@@ -63,10 +72,7 @@ static void who_comes_back_is_heard_after_all_that_it_said(dn_world_t *world)
         dn_world_hear_until(world, ALL);
         dn_world_post(world, 0, 1);
     } else {
-        dn_world_connect_to(world, 0);
-        send_more_than_a_window(world, 0);
-        dn_disconnect(world->peer[0]);
-        dn_world_connect_to(world, 0);
+        leave_and_come_back(world);
         for (unsigned tag = WINDOW_AND_MORE; tag < ALL; tag++) {
             dn_world_send(world, world->peer[0], DN_WORLD_CHAN, tag % 256, NULL, 0);
         }
@@ -86,10 +92,7 @@ static void who_waits_behind_its_last_stream_is_heard(dn_world_t *world)
         dn_world_hear_until(world, WINDOW_AND_MORE + 1);
         dn_world_post(world, 0, 1);
     } else {
-        dn_world_connect_to(world, 0);
-        send_more_than_a_window(world, 0);
-        dn_disconnect(world->peer[0]);
-        dn_world_connect_to(world, 0);
+        leave_and_come_back(world);
         dn_world_send(world, world->peer[0], DN_WORLD_CHAN, WINDOW_AND_MORE % 256, NULL, 0);
         dn_disconnect(world->peer[0]);
         world->peer[0] = NULL;
