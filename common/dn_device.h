@@ -146,10 +146,10 @@ typedef struct dn_peer_base {
     uint32_t outstanding;
     uint32_t life;   /**< enum dn_peer_life */
     uint32_t doubt;  /**< enum dn_peer_doubt */
-    uint32_t closed; /**< not 0: dn_port_peer_closed() was called. Atomic */
+    uint32_t closed; /**< not 0: dn_port_peer_closed() was called. Under the port's lock */
     uint32_t wanted; /**< not 0: a function of the closed peer was called. Atomic */
-    /** Calls of dn_port_peer_lost() for the peer that have not ended: completions and functions of dn_lost_set() run, which may make
-     * progress. A device frees no such peer, but later. Under the port's lock */
+    /** Not 0: dn_port_peer_lost() has not ended. Completions and functions of dn_lost_set() run, which may make progress. A device frees
+     * no such peer, but later. Under the port's lock */
     uint32_t telling;
     uint32_t refusals;   /**< operations that found no room, since the start; wraps: dn_peer_refused() */
     void *fault;         /**< state of the device fault; NULL: that device is not used */

@@ -85,9 +85,7 @@ static int dn_core_refused(const dn_peer_base_t *peer, const dn_core_reply_t *re
 /** Reply now, or when there is credit. */
 static void dn_core_reply(dn_port_t *port, dn_peer_base_t *peer, unsigned tag, const dn_core_reply_t *reply)
 {
-    dn_port_return(port, peer);
-    if (0 != peer->closed) {
-        /* A peer that has closed its port waits for no answer. */
+    if (!dn_port_return(port, peer)) {
         return;
     }
     /* Not ahead of those that wait. */
@@ -311,8 +309,7 @@ static dn_status_t dn_core_answer(dn_port_t *port, dn_core_answer_t *answer)
     dn_peer_t *peer = &answer->peer->hot;
     dn_window_t window;
 
-    dn_port_return(port, answer->peer);
-    if (0 != answer->peer->closed) {
+    if (!dn_port_return(port, answer->peer)) {
         return DN_ERR_UNREACH;
     }
     if (0 == answer->at.left) {

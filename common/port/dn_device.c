@@ -161,17 +161,21 @@ static dn_peer_base_t *dn_port_take_peers(dn_port_t *port, const dn_iface_t *ifa
     return taken;
 }
 
-void dn_port_close_copies(dn_port_t *port)
+static void dn_port_close_device(dn_port_t *port, dn_iface_t *iface)
 {
-    for (dn_iface_t *next, *iface = port->ifaces; NULL != iface; iface = next) {
-        next = iface->next;
-        if (NULL != iface->device->close_copy) {
-            iface->device->close_copy(iface, dn_port_take_peers(port, iface));
-        }
+    (void) port;
+    iface->device->close(iface);
+}
+
+static void dn_port_close_copy(dn_port_t *port, dn_iface_t *iface)
+{
+    if (NULL != iface->device->close_copy) {
+        iface->device->close_copy(iface, dn_port_take_peers(port, iface));
     }
 }
 
-void dn_port_close_devices(dn_port_t *port)
+/** Close all devices, the owner of the LLCM last. */
+static void dn_port_close_each(dn_port_t *port, void (*close)(dn_port_t *port, dn_iface_t *iface))
 {
     dn_iface_t *iface = port->ifaces;
 
@@ -179,13 +183,23 @@ void dn_port_close_devices(dn_port_t *port)
     while (NULL != iface) {
         dn_iface_t *next = iface->next;
         if (port->llcm_owner != iface) {
-            iface->device->close(iface);
+            close(port, iface);
         }
         iface = next;
     }
     if (NULL != port->llcm_owner) {
-        port->llcm_owner->device->close(port->llcm_owner);
+        close(port, port->llcm_owner);
     }
+}
+
+void dn_port_close_copies(dn_port_t *port)
+{
+    dn_port_close_each(port, dn_port_close_copy);
+}
+
+void dn_port_close_devices(dn_port_t *port)
+{
+    dn_port_close_each(port, dn_port_close_device);
     /* The library may be unloaded next. */
     dn_bell_enroll_wait();
 }

@@ -276,7 +276,7 @@ void dn_port_peer_closed(dn_port_t *port, dn_peer_base_t *peer)
         /* Nothing is wanted of the peer by these. */
         dn_store_release(&peer->hot.ops.fence, peer->ops.fence);
         dn_store_release(&peer->hot.ops.peek, NULL != peer->ops.peek ? peer->ops.peek : dn_no_peek);
-        dn_store_relaxed_u32(&peer->closed, 1);
+        peer->closed = 1;
     }
 }
 
@@ -285,7 +285,7 @@ static void dn_peer_dress(dn_port_t *port, dn_peer_base_t *peer)
 {
     dn_peer_ops_t ops = peer->ops;
 
-    dn_store_relaxed_u32(&peer->closed, 0);
+    peer->closed = 0;
     dn_store_relaxed_u32(&peer->wanted, 0);
     if (NULL != peer->fault) {
         dn_peer_undress(port, peer);
@@ -348,13 +348,14 @@ void dn_port_adopt(dn_port_t *port, dn_peer_base_t *peer)
     dn_port_enter(port, peer, DN_PEER_CAME);
 }
 
-void dn_port_return(dn_port_t *port, dn_peer_base_t *peer)
+int dn_port_return(dn_port_t *port, dn_peer_base_t *peer)
 {
     /* A process that has left itself has ended its own operations. */
     if (DN_PEER_LEFT == peer->life && 0 != memcmp(peer->nonce, dn_port_nonce(port), sizeof(peer->nonce))) {
         dn_peer_turn(peer, DN_PEER_CAME);
         dn_peer_dress(port, peer);
     }
+    return 0 == peer->closed;
 }
 
 /** Tell channels that a peer is lost: all channels, or only those that have set a pointer for the peer (dn_peer_set_user()). */
@@ -454,9 +455,13 @@ dn_status_t dn_connect(dn_port_t *port, const void *address, size_t len, dn_peer
     return status;
 }
 
-/** Undo one connection. The last one lasts until its operations have been signalled: their completions may call anything. */
-static void dn_port_leave(dn_port_t *port, dn_peer_base_t *peer)
+void dn_disconnect(dn_peer_t *hot)
 {
+    dn_peer_base_t *peer = (dn_peer_base_t *) hot;
+    dn_port_t *port = peer->iface->port;
+
+    dn_port_lock(port);
+    /* The last connection lasts until its operations have been signalled: their completions may call anything. */
     if (1 == peer->connections) {
         if (DN_PEER_CONNECTED == peer->life) {
             dn_peer_turn(peer, DN_PEER_LEFT);
@@ -466,17 +471,11 @@ static void dn_port_leave(dn_port_t *port, dn_peer_base_t *peer)
     }
     if (0 == --peer->connections) {
         memset(peer->hot.user, 0, sizeof(peer->hot.user));
-        peer->iface->device->disconnect(peer);
+        /* While its users are told of its loss, the device keeps the peer. */
+        if (0 == peer->telling) {
+            peer->iface->device->disconnect(peer);
+        }
     }
-}
-
-void dn_disconnect(dn_peer_t *hot)
-{
-    dn_peer_base_t *peer = (dn_peer_base_t *) hot;
-    dn_port_t *port = peer->iface->port;
-
-    dn_port_lock(port);
-    dn_port_leave(port, peer);
     dn_port_unlock(port);
 }
 
@@ -492,14 +491,13 @@ dn_status_t dn_port_atomic(dn_peer_base_t *peer, const dn_amo_t *amo)
 
 void dn_port_peer_lost(dn_port_t *port, dn_peer_base_t *peer)
 {
-    const uint32_t held = 0 != peer->connections;
+    const int connected = 0 != peer->connections;
 
     if (DN_PEER_LOST <= peer->life) {
         return;
     }
     /* A completion may disconnect from the peer, or make progress. The peer stays until the end of this call. */
-    peer->connections += held;
-    peer->telling++;
+    peer->telling = 1;
     dn_peer_turn(peer, DN_PEER_LOST);
     (void) dn_cas_acq_rel_u32(&peer->doubt, DN_PEER_TRUSTED, DN_PEER_SUSPECT);
     dn_count(&port->counters.peers_lost, 1);
@@ -508,14 +506,10 @@ void dn_port_peer_lost(dn_port_t *port, dn_peer_base_t *peer)
         peer->iface->device->lost(peer);
     }
     dn_core_lost(port, peer);
-    if (0 != held && 1 == peer->connections) {
-        /* Nobody else holds it any more. */
-        memset(peer->hot.user, 0, sizeof(peer->hot.user));
-    }
     dn_port_tell_lost(port, peer, 1);
-    peer->telling--;
-    if (0 != held) {
-        dn_port_leave(port, peer);
+    peer->telling = 0;
+    if (connected && 0 == peer->connections) {
+        peer->iface->device->disconnect(peer);
     }
 }
 

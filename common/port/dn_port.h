@@ -140,8 +140,9 @@ uint64_t dn_port_heard(const dn_port_t *port);
 /** Take the lock, unless another thread has it. @return 0: another thread has it. */
 int dn_port_trylock(dn_port_t *port);
 
-/** A peer waits for answers. Where this process has left the peer, the peer counts from now on as one that came: answers go out. */
-void dn_port_return(dn_port_t *port, dn_peer_base_t *peer);
+/** A peer waits for answers. Where this process has left the peer, the peer counts from now on as one that came: answers go out.
+ * @return 0: the peer has closed its port, and waits for none. */
+int dn_port_return(dn_port_t *port, dn_peer_base_t *peer);
 
 /** A live segment of this process, or NULL. */
 dn_segment_t *dn_segment_find(dn_port_t *port, uint32_t sid, uint32_t generation);
