@@ -119,6 +119,7 @@ static dn_status_t dn_dsm_open_port(dn_dsm_t *dsm, const dn_dsm_config_t *config
     if (DN_OK != status) {
         return status;
     }
+    dsm->waits = (uint64_t) dn_first(dsm->port) << 32;
     len = sizeof(address);
     status = dn_lost_set(dsm->port, DN_DSM_CHAN, dn_dsm_lost, dsm);
     status = DN_OK != status ? status : dn_address(dsm->port, address, &len);
