@@ -31,7 +31,7 @@
  *                       |            |
  *                       |            +---> WAITS_BYTES ---> COMPLETE              it flows
  *                       |            +---> ANSWERS ---> COMPLETE                  nothing to fetch, or a synchronous message
- *                       |            +---> PULLS <--> STARTS                      STARTS waits for room
+ *                       |            +---> PULLS <--> STARTS                      STARTS waits for room, or for a poll: MATCHED ---> STARTS
  *                       |            |       |  +---> ANSWERS ---> COMPLETE
  *                       |            |       v
  *                       |            +---> ASKS <--> WAITS_BYTES ---> COMPLETE     in pieces; ASKS ---> ANSWERS: memory ran out
@@ -161,7 +161,7 @@ enum dn_tag_state {
     DN_TAG_POSTED,      /**< receive: for a match */
     DN_TAG_MATCHED,     /**< receive: for nothing, as its message is here */
     DN_TAG_IS_PUSHED,   /**< receive: for DN_TAG_PUSHED */
-    DN_TAG_STARTS,      /**< receive: for room for the PULL */
+    DN_TAG_STARTS,      /**< receive: for room for the PULL, or until this process polls */
     DN_TAG_PULLS,       /**< receive: for the PULL */
     DN_TAG_WAITS_BYTES, /**< receive: for DN_TAG_FRAG, asked for or not */
     DN_TAG_ANSWERS,     /**< receive: for room for its last answer */
@@ -346,7 +346,7 @@ struct dn_tag {
         uint64_t last_ns;  /**< when this process last looked at a long message */
     } here;               /**< this process's stay in the library, seen by its long messages: dn_tag_stay() */
     bool queued;          /**< a peer has sends that wait, or is to be told a wish */
-    bool heeding;         /**< a sender reads a receiver's messages; not to be nested: dn_tag_heed() */
+    bool heeding;         /**< a sender reads a receiver's messages; not to be nested: dn_tag_listen() */
     uint8_t vain;         /**< pauses in vain, less others; each halves the next pause. A hint, as `waited` */
     pthread_mutex_t pump; /**< held by the thread that tries again what waits */
 };

@@ -116,9 +116,6 @@ static bool dn_tag_is_first(dn_tag_t *tag, const dn_match_recv_t *posted)
  * announcement comes. A look may bring messages, too, whose copies delay the message that is to be sent. */
 #define DN_TAG_LOOKS_IN_VAIN 4
 
-/** Messages that such a look takes at most. */
-#define DN_TAG_LOOK_MESSAGES 16
-
 /** Take a claim. @return true for one of the two sides at most. */
 static int dn_tag_claim_win(uint64_t *word, uint64_t number)
 {
@@ -247,7 +244,7 @@ bool dn_tag_push(dn_tag_req_t *req)
     if (!peer->offered && 0 != peer->looks && req->len > config->limit.announce_min) {
         /* An announcement may have come while this process computed. */
         peer->looks--;
-        (void) dn_recv(peer->peer, DN_TAG_LOOK_MESSAGES);
+        dn_tag_listen(peer);
     }
     if (!peer->offered || NULL != peer->waits.first || NULL == req->buffer || req->len <= peer->eager_limit
         || offer->context != req->head.context || offer->tag != req->head.tag || offer->len < req->len

@@ -243,6 +243,10 @@ int dn_tag_send_waiting(dn_tag_peer_t *peer);
 dn_status_t dn_tag_send_piece(dn_tag_req_t *req, enum dn_tag_kind kind, const void *head);
 /** Send the next pieces. @return true: the request is complete. */
 bool dn_tag_send_pieces(dn_tag_req_t *req, int *events);
+/** Read the messages of a receiver before or after a send, unless this process does so already: further up in this thread, or in another
+ * thread. PULLs of messages that come so begin when this process polls next. `heeding` orders no other data, so any memory order would
+ * do. */
+void dn_tag_listen(dn_tag_peer_t *peer);
 /** Handle DN_TAG_CTS and DN_TAG_DONE, for which a send waits. */
 void dn_tag_got_cts(dn_tag_t *tag, const dn_peer_t *src, const dn_tag_cts_t *cts);
 void dn_tag_got_done(dn_tag_t *tag, const dn_peer_t *src, uint64_t handle);

@@ -187,6 +187,10 @@ static void dn_tag_fetch(dn_tag_req_t *req, enum dn_tag_kind kind, uint64_t left
     }
     if (DN_PACE_PIECES == req->way || DN_PACE_ONLY == req->way) {
         dn_tag_ask(req);
+    } else if (dn_load_relaxed(&req->tag->heeding)) {
+        /* This process is about to send. Its message would wait until all these bytes are here, and the receiver with it. */
+        dn_tag_turn(req, DN_TAG_STARTS);
+        dn_tag_busy(req);
     } else if (!dn_tag_start_pull(req)) {
         dn_tag_busy(req);
     }
@@ -200,6 +204,7 @@ bool dn_tag_recv_again(dn_tag_req_t *req)
 
     switch (req->state) {
     case DN_TAG_STARTS:
+        req->started = 0 == req->started ? 0 : dn_clock_ns();
         return dn_tag_start_pull(req);
     case DN_TAG_ASKS:
         /* Bytes may come before dn_tag_tell() has returned. */

@@ -280,9 +280,7 @@ static bool dn_tag_plan(dn_tag_req_t *req, int synchronous)
 /** Messages that are read at once, at most. These are more than a receiver of such messages sends between two reads. */
 #define DN_TAG_HEED_MESSAGES 64
 
-/** Read the messages of a receiver, unless this process does so already: further up in this thread, or in another thread. `heeding` orders
- * no other data, so any memory order would do. */
-static void dn_tag_listen(dn_tag_peer_t *peer)
+void dn_tag_listen(dn_tag_peer_t *peer)
 {
     dn_tag_t *tag = peer->tag;
 
