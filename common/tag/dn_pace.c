@@ -48,9 +48,9 @@
  * have no such handicap, since the sender goes on as soon as the pieces have left. */
 #define HANDICAP 1.15f
 
-/** PULL has to be faster than ALONE by this factor where both processes send (perf/dn_bibw): a sender that copies a share has less time for
- * its own messages. */
-#define HANDICAP_BOTH 1.15f
+/** Pieces of messages that cross have to be faster by this factor. Pieces that take half of the time in the receiver take as long in the
+ * sender, which the receiver sees as far as its own messages take the same way. */
+#define HANDICAP_CROSSING 1.5f
 
 /** Least number of messages in pieces whose time does not count (DN_PACE_COLD_BYTES). */
 #define LEAST_COLD 4
@@ -70,7 +70,9 @@
 enum dn_pace_place { DN_PACE_PLACE_UNKNOWN, DN_PACE_PLACE_NEAR, DN_PACE_PLACE_FAR };
 
 _Static_assert(UINT8_MAX > UNMET, "struct dn_pace_class counts them in 8 bits");
-_Static_assert((size_t) 16 << 10 << 2 == DN_PACE_FLOW_MAX && 7 == DN_PACE_FLOW_ALL, "three classes flow");
+_Static_assert((size_t) 16 << 10 << (DN_PACE_FLOWING - 1) == DN_PACE_FLOW_MAX
+                   && (1u << DN_PACE_FLOWING) - 1 == DN_PACE_FLOW_ALL,
+               "the first classes flow");
 
 static unsigned class_of(size_t len)
 {
@@ -85,6 +87,28 @@ static unsigned class_of(size_t len)
 uint32_t dn_pace_flow_bit(size_t len)
 {
     return DN_PACE_FLOW_MAX < len ? 0 : UINT32_C(1) << class_of(len);
+}
+
+/** What is known of messages of @p len bytes, as they come now. */
+static struct dn_pace_class *dn_pace_class(dn_pace_t *pace, size_t len)
+{
+    const unsigned class = class_of(len);
+
+    return DN_PACE_FLOWING > class && pace->crosses[class] ? &pace->crossing[class] : &pace->class[class];
+}
+
+/** A message has come that may flow: do such messages cross? */
+static void dn_pace_heed_crossing(dn_pace_t *pace, size_t len, int crosses)
+{
+    const unsigned class = class_of(len);
+    const unsigned more = DN_PACE_UNCROSSED / DN_PACE_CROSSED;
+    const unsigned before = pace->crossed[class];
+    const unsigned crossed = crosses ? before + more : before - (0 != before);
+
+    pace->crossed[class] = (uint8_t) (DN_PACE_UNCROSSED < crossed ? DN_PACE_UNCROSSED : crossed);
+    if (0 == crossed || DN_PACE_UNCROSSED <= crossed) {
+        pace->crosses[class] = 0 != crossed;
+    }
 }
 
 /** Messages of @p len bytes that warm the memory of pieces, if they go in pieces. */
@@ -135,7 +159,8 @@ unsigned dn_pace_first_tries(const dn_pace_t *pace, enum dn_pace_way way, size_t
 static int dn_pace_beats(const struct dn_pace_class *class, enum dn_pace_way way, enum dn_pace_way other)
 {
     const float *cost = class->cost;
-    const float handicap = DN_PACE_PIECES == way && !class->flows ? HANDICAP : 1;
+    const float of_pieces = class->crosses ? HANDICAP_CROSSING : class->flows ? 1 : HANDICAP;
+    const float handicap = DN_PACE_PIECES == way ? of_pieces : 1;
 
     return 0 != cost[way] && (0 == cost[other] || cost[way] * handicap < cost[other]);
 }
@@ -143,10 +168,9 @@ static int dn_pace_beats(const struct dn_pace_class *class, enum dn_pace_way way
 /** The better one of the ways in which the kernel copies. */
 static enum dn_pace_way dn_pace_best_pull(const struct dn_pace_class *class)
 {
-    const float margin = 0 != class->both ? HANDICAP_BOTH : 1;
     const float pull = class->cost[DN_PACE_PULL], alone = class->cost[DN_PACE_ALONE];
 
-    return 0 != alone && (0 == pull || alone < margin * pull) ? DN_PACE_ALONE : DN_PACE_PULL;
+    return class->crosses || (0 != alone && (0 == pull || alone < pull)) ? DN_PACE_ALONE : DN_PACE_PULL;
 }
 
 /** The best way of the ways by which messages have come. */
@@ -165,7 +189,7 @@ static enum dn_pace_way dn_pace_next_trial(const struct dn_pace_class *class, en
     for (unsigned i = 1; i <= DN_PACE_WAYS; i++) {
         const enum dn_pace_way way = (enum dn_pace_way)((class->trial + i) % DN_PACE_WAYS);
 
-        if (most >= way && best != way && 0 != class->cost[way]) {
+        if (most >= way && best != way && 0 != class->cost[way] && !(class->crosses && DN_PACE_PULL == way)) {
             return way;
         }
     }
@@ -184,11 +208,17 @@ static uint32_t dn_pace_until(const struct dn_pace_class *class)
     return (uint32_t) (left < MOST_LEFT ? left : MOST_LEFT);
 }
 
-/** The way that is wanted now. The first messages that may flow do so: the sender needs no word from the receiver. */
+/** The way whose first tries are made. The first messages that may flow do so: the sender needs no word from the receiver. */
+static enum dn_pace_way dn_pace_turn_way(const struct dn_pace_class *class, int might_flow)
+{
+    return (enum dn_pace_way)((might_flow ? class->turn + DN_PACE_PIECES : class->turn) % DN_PACE_WAYS);
+}
+
+/** The way that is wanted now. */
 static enum dn_pace_way dn_pace_wanted(const struct dn_pace_class *class, int might_flow)
 {
     if (DN_PACE_WAYS > class->turn) {
-        return (enum dn_pace_way)((might_flow ? class->turn + DN_PACE_PIECES : class->turn) % DN_PACE_WAYS);
+        return dn_pace_turn_way(class, might_flow);
     }
     return 0 != class->left && class->tries >= class->left ? class->trial : dn_pace_best(class);
 }
@@ -208,13 +238,13 @@ static uint8_t dn_pace_haste(const dn_pace_t *pace, unsigned most)
 }
 
 /** Trials of the kernel's ways that are to come soon where the cores are far: at a new length the known costs are those of shorter messages.
- * There are none where pieces flow and are the best, until both processes send: a trial of the kernel ends the lead that the sender has. */
+ * There are none where pieces flow and are the best, unless messages cross: a trial of the kernel ends the lead that the sender has. */
 static uint8_t dn_pace_kernel(const dn_pace_t *pace, const struct dn_pace_class *class)
 {
     if (DN_PACE_PLACE_FAR != dn_pace_place(pace)) {
         return 0;
     }
-    if (DN_PACE_PIECES != dn_pace_best(class)) {
+    if (DN_PACE_PIECES != dn_pace_best(class) || class->crosses) {
         return 1;
     }
     return class->flows ? 0 : 2;
@@ -224,7 +254,9 @@ static uint8_t dn_pace_kernel(const dn_pace_t *pace, const struct dn_pace_class 
  * memory is warm. */
 static void dn_pace_next_turn(const dn_pace_t *pace, struct dn_pace_class *class)
 {
-    class->turn++;
+    do {
+        class->turn++;
+    } while (class->crosses && DN_PACE_WAYS > class->turn && DN_PACE_PULL == dn_pace_turn_way(class, 1));
     class->tried = 0;
     class->trial = DN_PACE_ALONE;
     class->hasty = dn_pace_haste(pace, 1);
@@ -390,16 +422,16 @@ static void dn_pace_watch(struct dn_pace_class *class, enum dn_pace_way way, siz
     }
 }
 
-int dn_pace_wants_flow(const dn_pace_t *pace, size_t len)
+int dn_pace_wants_flow(dn_pace_t *pace, size_t len)
 {
-    return DN_PACE_PIECES == dn_pace_wanted(&pace->class[class_of(len)], 1);
+    return DN_PACE_PIECES == dn_pace_wanted(dn_pace_class(pace, len), 1);
 }
 
 /** The first message of a length has come: begin with the known costs of the next shorter lengths. */
 static void dn_pace_meet(dn_pace_t *pace, size_t len)
 {
-    struct dn_pace_class *class = &pace->class[class_of(len)];
-    const struct dn_pace_class *shorter = pace->class == class ? NULL : class - 1;
+    struct dn_pace_class *class = dn_pace_class(pace, len);
+    const struct dn_pace_class *shorter = 0 == class_of(len) ? NULL : class - 1;
 
     class->met = 1;
     if (NULL != shorter && DN_PACE_WAYS == shorter->turn) {
@@ -413,22 +445,13 @@ static void dn_pace_meet(dn_pace_t *pace, size_t len)
     }
 }
 
-/** A message has come. The first time that both processes send messages of this class, and the cores are far, the kernel's ways are tried
- * anew. */
-static void dn_pace_heed_both(dn_pace_t *pace, struct dn_pace_class *class)
+/** The place of the two cores is known now: how many of the first pieces of a class are not to count? */
+static void dn_pace_place_known(const dn_pace_t *pace, struct dn_pace_class *class, unsigned number)
 {
-    const uint32_t gave = dn_load_relaxed(&pace->gave);
+    const unsigned after_pieces = class->flows ? 1 : DN_PACE_WAYS;
 
-    class->both = 0 != gave;
-    if (0 == gave) {
-        return;
-    }
-    dn_store_relaxed(&pace->gave, gave - 1);
-    if (0 == class->anew && DN_PACE_WAYS == class->turn && (0 == class->left || class->tries < class->left)
-        && DN_PACE_PLACE_FAR == dn_pace_place(pace)) {
-        class->anew = 1;
-        class->kernel = DN_PACE_PIECES == dn_pace_best(class) ? 2 : 1;
-        class->left = 0;
+    if (class->met && after_pieces > class->turn) {
+        class->uncounted = (uint16_t) dn_pace_first_cold(pace, (size_t) 1 << (14 + number));
     }
 }
 
@@ -441,17 +464,16 @@ void dn_pace_look(dn_pace_t *pace, uint64_t ns)
         return;
     }
     for (unsigned i = 0; i < DN_PACE_CLASSES; i++) {
-        struct dn_pace_class *class = &pace->class[i];
-        const unsigned after_pieces = class->flows ? 1 : DN_PACE_WAYS;
-        if (class->met && after_pieces > class->turn) {
-            class->uncounted = (uint16_t) dn_pace_first_cold(pace, (size_t) 1 << (14 + i));
-        }
+        dn_pace_place_known(pace, &pace->class[i], i);
+    }
+    for (unsigned i = 0; i < DN_PACE_FLOWING; i++) {
+        dn_pace_place_known(pace, &pace->crossing[i], i);
     }
 }
 
-int dn_pace_is_unmet(const dn_pace_t *pace, size_t len)
+int dn_pace_is_unmet(dn_pace_t *pace, size_t len)
 {
-    return UNMET == pace->class[class_of(len)].unmet;
+    return UNMET == dn_pace_class(pace, len)->unmet;
 }
 
 /** A message was announced, though messages are to flow: its sender has not read the wish yet, or cannot let the message flow. After
@@ -461,7 +483,7 @@ static enum dn_pace_way dn_pace_unmet(const dn_pace_t *pace, struct dn_pace_clas
 {
     const enum dn_pace_way best = dn_pace_best_pull(class);
     const enum dn_pace_way other = DN_PACE_PULL == best ? DN_PACE_ALONE : DN_PACE_PULL;
-    const enum dn_pace_way way = ENOUGH > class->known[other] ? other : best;
+    const enum dn_pace_way way = ENOUGH > class->known[other] && !class->crosses ? other : best;
 
     class->unmet = UNMET == class->unmet ? 1 : (uint8_t) (class->unmet + 1);
     if (UNMET == class->unmet && DN_PACE_WAYS > class->turn) {
@@ -474,19 +496,28 @@ static enum dn_pace_way dn_pace_unmet(const dn_pace_t *pace, struct dn_pace_clas
 }
 
 enum dn_pace_way dn_pace_choose(dn_pace_t *pace, enum dn_pace_stream stream, size_t len,
-                                enum dn_pace_begin begin)
+                                enum dn_pace_begin begin, int crosses)
 {
-    struct dn_pace_class *class = &pace->class[class_of(len)];
     const int flows = DN_PACE_FLOWS == begin || DN_PACE_UNTIMED == begin;
 
-    if (DN_PACE_STREAM_AUTO != stream && !flows) {
-        return DN_PACE_STREAM_NEVER == stream ? DN_PACE_PULL : DN_PACE_PIECES;
+    if (DN_PACE_STREAM_ALWAYS == stream && !flows) {
+        return DN_PACE_PIECES;
     }
+    if (DN_PACE_STREAM_NEVER == stream && !flows) {
+        return crosses ? DN_PACE_ALONE : DN_PACE_PULL;
+    }
+    if (DN_PACE_ANNOUNCED == begin && crosses) {
+        return DN_PACE_ALONE;
+    }
+    if (DN_PACE_ANNOUNCED != begin) {
+        dn_pace_heed_crossing(pace, len, crosses);
+    }
+    struct dn_pace_class *class = dn_pace_class(pace, len);
     class->flows = DN_PACE_ANNOUNCED != begin;
+    class->crosses = DN_PACE_FLOWING > class_of(len) && &pace->crossing[class_of(len)] == class;
     if (!class->met) {
         dn_pace_meet(pace, len);
     }
-    dn_pace_heed_both(pace, class);
     const enum dn_pace_way wanted = dn_pace_wanted(class, class->flows);
     if (DN_PACE_HELD == begin && DN_PACE_PIECES == wanted) {
         return dn_pace_unmet(pace, class);
@@ -520,7 +551,7 @@ void dn_pace_learn(dn_pace_t *pace, enum dn_pace_way way, size_t len, uint64_t s
 {
     const uint64_t since = started > pace->last ? started : pace->last;
     const float cost = (float) (now > since ? now - since : 1) * 1024.0f / (float) len;
-    struct dn_pace_class *class = &pace->class[class_of(len)];
+    struct dn_pace_class *class = dn_pace_class(pace, len);
     float *known = &class->cost[way];
     const int settles = way != class->last || DN_PACE_SETTLES > class->settled;
     const int cold = DN_PACE_PIECES == way && 0 != class->uncounted;

@@ -17,16 +17,19 @@
  * the receiver still tries. So the receiver measures how long lines of the first pieces take to come from the sender's cache. Where the
  * two cores are near, all of the first messages go in pieces until the memory of pieces is warm. Where the cores are far, two of the
  * first messages go in pieces. The guess may be wrong; later trials correct it. At a new length far cores try the kernel's ways anew within
- * the first messages, but not where pieces flow and are the best: a trial ends the lead that the sender has. Where this process sends long
- * messages, too, the sender has no such lead, and the time of both cores counts. There the kernel's ways are tried all the same, and help
- * by the sender has to save more than a little.
+ * the first messages, but not where pieces flow and are the best: a trial ends the lead that the sender has.
+ *
+ * Where messages of both processes cross, neither waits for the other, and the work of both cores counts. The receiver's clock does not
+ * show the work that the sender does for this message. A share that the sender copies only delays what the sender receives itself, and
+ * pieces are two copies in place of one. So a message that crosses is copied by its receiver alone, unless it may flow. Messages that may
+ * flow and cross are judged apart from others, and pieces have to be much faster there.
  *
  * Pieces of messages of up to DN_PACE_FLOW_MAX follow their envelope without being asked for: these messages flow. So the sender of such
  * a message has chosen the way before the receiver learns of the message. The receiver tells the sender which way the next messages are
  * to go.
  *
  * Units:      bytes, nanoseconds of any monotonic clock.
- * Threads:    none of these functions locks: one thread at a time, but for dn_pace_give().
+ * Threads:    none of these functions locks: one thread at a time.
  *
  * Pinned by test/unit/dn_pace_keeps_to_the_faster_way.c.
  */
@@ -36,7 +39,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "dn_atomic.h"
 #include "dn_types.h"
 
 enum dn_pace_way {
@@ -55,6 +57,8 @@ enum dn_pace_stream { DN_PACE_STREAM_NEVER, DN_PACE_STREAM_AUTO, DN_PACE_STREAM_
 
 /** Classes of length, by powers of 2: from 16 KiB and less to more than 1 MiB. */
 #define DN_PACE_CLASSES 8
+/** The first classes are of messages that may flow. */
+#define DN_PACE_FLOWING 3
 /** A bit for each class whose messages may flow. */
 #define DN_PACE_FLOW_ALL 7u
 
@@ -74,6 +78,11 @@ enum dn_pace_stream { DN_PACE_STREAM_NEVER, DN_PACE_STREAM_AUTO, DN_PACE_STREAM_
 /** Messages of one way in a row after which the time of the next message counts. The first messages find memory that was never
  * touched, or that has left the caches, and a sender that does other things. */
 #define DN_PACE_SETTLES 2
+
+/** Messages of a class in a row that cross until all are taken for such, and messages in a row that do not until none is. Where both
+ * processes send windows of messages, they take turns for a while, and some dozens do not cross. */
+#define DN_PACE_CROSSED   4
+#define DN_PACE_UNCROSSED 64
 
 /** All zero at first. Private. */
 typedef struct dn_pace {
@@ -101,19 +110,17 @@ typedef struct dn_pace {
         uint8_t hasty;          /**< trials still to come soon, as known costs are old or of other lengths */
         uint8_t kernel;         /**< the same, of the kernel's ways only: trials that have not begun */
         uint8_t unmet;          /**< messages in a row that were announced, though they were to flow */
-        uint8_t both;           /**< not 0: this process sends long messages, too: dn_pace_t::gave */
-        uint8_t anew;           /**< not 0: the kernel's ways were tried anew for that reason */
+        uint8_t crosses;        /**< not 0: of `crossing` */
     } class[DN_PACE_CLASSES];
+    struct dn_pace_class crossing[DN_PACE_FLOWING]; /**< of messages that cross; by PIECES or ALONE */
+    uint8_t
+        crossed[DN_PACE_FLOWING]; /**< weighed messages that crossed, less others: 0 to DN_PACE_UNCROSSED */
+    uint8_t crosses[DN_PACE_FLOWING]; /**< not 0: the messages of the class cross */
     uint32_t line; /**< ns that a line of the sender took to come: the least of `looks` lines */
     uint8_t looks; /**< up to DN_PACE_LOOKS */
     uint64_t last; /**< when the last message ended whose end was timed */
     int skipped;   /**< not 0: another message has ended since, and no clock was read */
-    uint32_t
-        gave; /**< long messages to come until this process counts as one that sends none itself: dn_pace_give() */
 } dn_pace_t;
-
-/** Long messages that come after the last one that this process has sent, until it counts as one that sends none. */
-#define DN_PACE_GAVE 64u
 
 /** The bit of DN_PACE_FLOW_ALL for messages of @p len bytes; 0: they are too long to flow. */
 DN_API uint32_t dn_pace_flow_bit(size_t len);
@@ -132,17 +139,10 @@ enum dn_pace_begin {
     DN_PACE_UNTIMED,   /**< as DN_PACE_FLOWS, but its sender has read no clock: it ends with dn_pace_skip() */
 };
 
-/** This process sends a long message to the peer. Any thread may say so at any time; a count that is lost makes no difference. */
-static inline void dn_pace_give(dn_pace_t *pace)
-{
-    if (DN_PACE_GAVE != dn_load_relaxed(&pace->gave)) {
-        dn_store_relaxed(&pace->gave, DN_PACE_GAVE);
-    }
-}
-
-/** The way for a message of @p len bytes that begins now. */
+/** The way for a message of @p len bytes that begins now. @param[in] crosses  Not 0: the message left before its sender had received the
+ * last long message of this process. */
 DN_API enum dn_pace_way dn_pace_choose(dn_pace_t *pace, enum dn_pace_stream stream, size_t len,
-                                       enum dn_pace_begin begin);
+                                       enum dn_pace_begin begin, int crosses);
 
 /** Does the receiver have to time a line of the next piece? */
 static inline int dn_pace_looks(const dn_pace_t *pace)
@@ -153,10 +153,10 @@ static inline int dn_pace_looks(const dn_pace_t *pace)
 DN_API void dn_pace_look(dn_pace_t *pace, uint64_t ns);
 
 /** Has the sender announced so many messages of @p len bytes in a row, though these were to flow, that it is to be told again? */
-DN_API int dn_pace_is_unmet(const dn_pace_t *pace, size_t len);
+DN_API int dn_pace_is_unmet(dn_pace_t *pace, size_t len);
 
 /** Are the next messages of @p len bytes to flow? @param[in] len  At most DN_PACE_FLOW_MAX. */
-DN_API int dn_pace_wants_flow(const dn_pace_t *pace, size_t len);
+DN_API int dn_pace_wants_flow(dn_pace_t *pace, size_t len);
 
 /**
  * A message has ended: learn the cost of its way. Several messages may be under way at once. So the time counts from the end of the

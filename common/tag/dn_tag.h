@@ -203,6 +203,7 @@ struct dn_tag_req {
     uint64_t *claim;      /**< receive: the word of its announcement (dn_tag_claims_t) */
     uint64_t claimed;     /**< the number that `claim` held when it was announced */
     enum dn_pace_way way; /**< receive: the way by which a long message comes */
+    uint32_t number;      /**< of a long message: dn_tag_cross_t */
     uint64_t
         started; /**< receive: ns, when it was posted, later when its bytes began to come; 0: not known */
     dn_prog_cursor_t cursor; /**< the place in the program behind the first `done` bytes */
@@ -213,6 +214,13 @@ typedef struct dn_tag_wish {
     uint32_t hold;  /**< enum dn_tag_hold */
     uint32_t flows; /**< bits of DN_PACE_FLOW_ALL: classes of length that are to flow; others are announced */
 } dn_tag_wish_t;
+
+/** Tells the receiver of a long message whether the message crosses a long message of the receiver: whether it left before its sender had
+ * begun to take the receiver's last one. Both numbers count up, and wrap; they are compared for equality only. */
+typedef struct dn_tag_cross {
+    uint32_t number; /**< of this message among the long messages of its sender to this receiver */
+    uint32_t heard;  /**< the number of the receiver's message that the sender began to take last */
+} dn_tag_cross_t;
 
 /** A receive that was announced by a peer. */
 typedef struct dn_tag_announce {
@@ -262,7 +270,10 @@ struct dn_tag_peer {
     bool flows;       /**< messages of medium length to it may flow */
     uint32_t flowing; /**< not 0: a message flows to it, with pieces to send; set by compare-and-swap */
     uint32_t flowed; /**< messages that flowed to it since its last wish; a hint where threads send at once */
+    uint32_t longs;  /**< the number of the last long message to it; dn_tag_cross_t */
+    uint32_t heard;  /**< the number of its long message that this process began to take last */
     struct {
+        uint32_t number;     /**< dn_tag_cross_t::number */
         dn_tag_req_t *req;   /**< the receive that takes the message; NULL: none yet */
         dn_tag_msg_t *msg;   /**< its bytes, where it is kept; neither `req` nor `msg`: it is dropped */
         size_t left;         /**< bytes to come; 0: no message flows */
@@ -384,7 +395,7 @@ DN_API dn_tag_peer_t *dn_tag_some_peer(dn_tag_t *tag);
 DN_API int dn_tag_needs(const dn_tag_peer_t *peer);
 
 /* Some fields are written under the lock but also read without the lock: queued, busy.first, waits.first, wish, wish_due. They
- * are loaded and stored whole. So are ahead, waited, vain and heeding, which no lock protects. */
+ * are loaded and stored whole. So are ahead, waited, vain, heeding and heard, which no lock protects. */
 
 /** Try again the requests and wishes that wait. The caller also drives the port by dn_progress(). @return events. */
 DN_API int dn_tag_pump(dn_tag_t *tag);

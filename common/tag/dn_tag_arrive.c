@@ -109,6 +109,7 @@ static bool dn_tag_keep(dn_tag_peer_t *peer, const dn_tag_arrival_t *arrival)
     msg->kind = arrival->kind;
     msg->peer = peer;
     msg->request = arrival->request;
+    msg->cross = arrival->cross;
     msg->key = arrival->key;
     msg->len = arrival->len;
     if (NULL != arrival->data) {
@@ -264,6 +265,7 @@ static bool dn_tag_read(dn_tag_arrival_t *arrival, const uint8_t *data, size_t l
     arrival->key = rts.key;
     arrival->len = rts.len;
     arrival->left = rts.left;
+    arrival->cross = rts.cross;
     arrival->data = NULL;
     return DN_TAG_RTS_PACKED == arrival->kind || rts.key.len == rts.len;
 }

@@ -78,7 +78,7 @@ bool dn_tag_flow(dn_tag_req_t *req)
     }
     /* Packing takes time, too: a packed message would not tell how long its way takes. */
     const uint64_t left = NULL == req->buffer ? 0 : dn_tag_flow_leaves(peer);
-    const dn_tag_flow_t flow = {.head = req->head, .len = req->len, .left = left};
+    const dn_tag_flow_t flow = {.head = req->head, .len = req->len, .left = left, .cross = dn_tag_cross(req)};
     req->kind = DN_TAG_FLOW;
     req->remote = DN_HANDLE_NONE;
     req->wanted = req->len;
@@ -131,6 +131,7 @@ static void dn_tag_flow_fill(dn_tag_t *tag, dn_tag_peer_t *peer, const uint8_t *
     peer->flow.left -= len;
     const bool ends = 0 == peer->flow.left;
     if (ends) {
+        dn_tag_hear(peer, peer->flow.number);
         if (NULL != req) {
             dn_tag_let_rest_lie(peer);
         }
@@ -177,12 +178,13 @@ bool dn_tag_got_flow(dn_tag_t *tag, dn_peer_t *src, const uint8_t *data, size_t 
         return false;
     }
     const dn_tag_arrival_t arrival = {
-        .kind = DN_TAG_FLOW, .head = flow.head, .len = flow.len, .left = flow.left};
+        .kind = DN_TAG_FLOW, .head = flow.head, .len = flow.len, .left = flow.left, .cross = flow.cross};
     dn_tag_lock(tag);
     dn_tag_peer_t *peer = dn_tag_peer_of(tag, src);
     const bool begins = NULL != peer && 0 == peer->flow.left;
     if (begins) {
         peer->flow.left = flow.len;
+        peer->flow.number = flow.cross.number;
     }
     dn_tag_unlock(tag);
     if (NULL == peer) {

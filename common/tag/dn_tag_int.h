@@ -36,7 +36,8 @@ typedef struct dn_tag_rts {
     uint64_t request; /**< handle at the sender */
     uint64_t len;
     uint64_t left; /**< when this message left, in ns of the sender's clock */
-    dn_key_t key;  /**< of the sender's memory, DN_TAG_RTS only */
+    dn_tag_cross_t cross;
+    dn_key_t key; /**< of the sender's memory, DN_TAG_RTS only */
 } dn_tag_rts_t;
 
 typedef struct dn_tag_cts {
@@ -61,7 +62,8 @@ typedef struct dn_tag_flow {
     dn_tag_head_t head;
     uint64_t len;  /**< of the whole message */
     uint64_t left; /**< as dn_tag_rts_t::left; 0: no clock was read */
-    uint8_t pad[DN_TAG_PIECE_HEAD - sizeof(dn_tag_head_t) - 2 * sizeof(uint64_t)];
+    dn_tag_cross_t cross;
+    uint8_t pad[DN_TAG_PIECE_HEAD - sizeof(dn_tag_head_t) - 2 * sizeof(uint64_t) - sizeof(dn_tag_cross_t)];
 } dn_tag_flow_t;
 
 typedef struct dn_tag_takes {
@@ -88,6 +90,7 @@ struct dn_tag_msg {
     enum dn_tag_kind kind;
     dn_tag_peer_t *peer; /**< the sender; NULL: it was left before the whole message came */
     uint64_t request;    /**< handle at the sender; DN_TAG_EAGER: DN_HANDLE_NONE */
+    dn_tag_cross_t cross;
     dn_key_t key;
     size_t len;         /**< of the whole message */
     unsigned room;      /**< size of its memory: see dn_tag_room.c */
@@ -100,10 +103,11 @@ typedef struct dn_tag_arrival {
     enum dn_tag_kind kind;
     dn_tag_head_t head;
     uint64_t request;
-    uint64_t left;       /**< dn_tag_rts_t::left; 0: the message was kept, is eager, or has no time */
-    dn_key_t key;        /**< DN_TAG_RTS only */
-    size_t len;          /**< of the whole message */
-    const uint8_t *data; /**< the whole data; NULL: it is not here yet */
+    uint64_t left;        /**< dn_tag_rts_t::left; 0: the message was kept, is eager, or has no time */
+    dn_tag_cross_t cross; /**< not of DN_TAG_EAGER and DN_TAG_SYNC */
+    dn_key_t key;         /**< DN_TAG_RTS only */
+    size_t len;           /**< of the whole message */
+    const uint8_t *data;  /**< the whole data; NULL: it is not here yet */
 } dn_tag_arrival_t;
 
 static inline void dn_tag_lock(dn_tag_t *tag)
@@ -202,6 +206,16 @@ static inline void dn_tag_give_back(const dn_tag_peer_t *peer, bool borrowed)
     if (borrowed) {
         dn_port_unlock(peer->tag->port);
     }
+}
+/** What tells the receiver of a long message whether it crosses the receiver's own. */
+static inline dn_tag_cross_t dn_tag_cross(const dn_tag_req_t *req)
+{
+    return (dn_tag_cross_t){.number = req->number, .heard = dn_load_relaxed(&req->peer->heard)};
+}
+/** This process begins to take the bytes of a long message. */
+static inline void dn_tag_hear(dn_tag_peer_t *peer, uint32_t number)
+{
+    dn_store_relaxed(&peer->heard, number);
 }
 /** Send a message of the protocol. */
 static inline dn_status_t dn_tag_tell(const dn_tag_peer_t *peer, enum dn_tag_kind kind, const void *message,

@@ -35,13 +35,14 @@ static void dn_tag_wish_flow(dn_tag_peer_t *peer, size_t len)
 }
 
 /** Choose the way of a long message whose memory lies together at both ends, and the wish for the next messages of this length. */
-static void dn_tag_choose_way(dn_tag_req_t *req, enum dn_pace_begin begin)
+static void dn_tag_choose_way(dn_tag_req_t *req, enum dn_pace_begin begin, const dn_tag_cross_t *cross)
 {
     dn_tag_peer_t *peer = req->peer;
+    const int crosses = cross->heard != dn_load_relaxed(&peer->longs);
 
     dn_tag_lock(req->tag);
-    req->way =
-        dn_pace_choose(&peer->pace, (enum dn_pace_stream) req->tag->config.limit.stream, req->size, begin);
+    req->way = dn_pace_choose(&peer->pace, (enum dn_pace_stream) req->tag->config.limit.stream, req->size,
+                              begin, crosses);
     dn_tag_wish_flow(peer, req->size);
     dn_tag_unlock(req->tag);
     dn_tag_say_wish(peer);
@@ -125,6 +126,7 @@ static bool dn_tag_start_pull(dn_tag_req_t *req)
     dn_tag_peer_t *peer = req->peer;
 
     req->comp.fn = dn_tag_pulled;
+    dn_tag_hear(peer, req->number);
     dn_tag_turn(req, DN_TAG_PULLS);
     dn_tag_transfers(peer, 1);
     const bool borrowed = dn_tag_borrow(peer);
@@ -145,7 +147,7 @@ static bool dn_tag_start_pull(dn_tag_req_t *req)
 }
 
 /** Choose the way of a message that the sender has announced (DN_TAG_RTS). */
-static void dn_tag_choose_announced(dn_tag_req_t *req, uint64_t left)
+static void dn_tag_choose_announced(dn_tag_req_t *req, uint64_t left, const dn_tag_cross_t *cross)
 {
     const dn_tag_peer_t *peer = req->peer;
 
@@ -155,37 +157,41 @@ static void dn_tag_choose_announced(dn_tag_req_t *req, uint64_t left)
         req->started = 0;
     } else if (peer->flows && 0 != dn_pace_flow_bit(req->size)) {
         req->started = dn_tag_began(left, req->size);
-        dn_tag_choose_way(req, DN_PACE_HELD);
+        dn_tag_choose_way(req, DN_PACE_HELD, cross);
     } else {
         req->started = dn_clock_ns();
-        dn_tag_choose_way(req, DN_PACE_ANNOUNCED);
+        dn_tag_choose_way(req, DN_PACE_ANNOUNCED, cross);
     }
 }
 
 /** Have a receive wait for its message, which flows. */
-static void dn_tag_await_flow(dn_tag_req_t *req, dn_tag_peer_t *peer, uint64_t left)
+static void dn_tag_await_flow(dn_tag_req_t *req, dn_tag_peer_t *peer, const dn_tag_arrival_t *arrival)
 {
+    const uint64_t left = arrival->left;
+
     dn_tag_lock(req->tag);
     dn_tag_flow_await(req, peer);
     dn_tag_unlock(req->tag);
     if (NULL != req->buffer && req->wanted == req->size) {
         req->started = 0 == left ? 0 : dn_tag_began(left, req->size);
-        dn_tag_choose_way(req, 0 == left ? DN_PACE_UNTIMED : DN_PACE_FLOWS);
+        dn_tag_choose_way(req, 0 == left ? DN_PACE_UNTIMED : DN_PACE_FLOWS, &arrival->cross);
     }
 }
 
-/** A long message has been matched. @param[in] left  when it left its sender, 0: it has been kept. */
-static void dn_tag_fetch(dn_tag_req_t *req, enum dn_tag_kind kind, uint64_t left)
+/** A long message has been matched. */
+static void dn_tag_fetch(dn_tag_req_t *req, const dn_tag_arrival_t *arrival)
 {
     if (0 == req->wanted) {
         dn_tag_answer(req);
         return;
     }
     req->way = DN_PACE_ONLY;
-    if (DN_TAG_RTS == kind && NULL != req->buffer) {
-        dn_tag_choose_announced(req, left);
+    req->number = arrival->cross.number;
+    if (DN_TAG_RTS == arrival->kind && NULL != req->buffer) {
+        dn_tag_choose_announced(req, arrival->left, &arrival->cross);
     }
     if (DN_PACE_PIECES == req->way || DN_PACE_ONLY == req->way) {
+        dn_tag_hear(req->peer, req->number);
         dn_tag_ask(req);
     } else if (dn_load_relaxed(&req->tag->heeding)) {
         /* This process is about to send. Its message would wait until all these bytes are here, and the receiver with it. */
@@ -233,7 +239,7 @@ bool dn_tag_recv_again(dn_tag_req_t *req)
 void dn_tag_deliver_waiting(dn_tag_req_t *req, const dn_tag_arrival_t *arrival, dn_tag_peer_t *peer)
 {
     if (DN_TAG_FLOW == arrival->kind) {
-        dn_tag_await_flow(req, peer, arrival->left);
+        dn_tag_await_flow(req, peer, arrival);
         return;
     }
     req->remote = arrival->request;
@@ -246,7 +252,7 @@ void dn_tag_deliver_waiting(dn_tag_req_t *req, const dn_tag_arrival_t *arrival, 
         if (0 != arrival->left) {
             dn_tag_look_back(req, peer, arrival->left);
         }
-        dn_tag_fetch(req, arrival->kind, arrival->left);
+        dn_tag_fetch(req, arrival);
     }
 }
 
@@ -406,6 +412,7 @@ void dn_tag_mrecv(dn_tag_t *tag, dn_tag_req_t *req, dn_tag_msg_t *msg)
     const dn_tag_arrival_t arrival = {.kind = msg->kind,
                                       .head = {msg->match.context, msg->match.source, msg->match.tag},
                                       .request = msg->request,
+                                      .cross = msg->cross,
                                       .key = msg->key,
                                       .len = msg->len,
                                       .data = msg->data};

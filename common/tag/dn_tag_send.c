@@ -117,6 +117,7 @@ static dn_status_t dn_tag_post(dn_tag_req_t *req)
         rts.request = req->handle;
         rts.len = req->len;
         rts.left = dn_clock_ns();
+        rts.cross = dn_tag_cross(req);
         if (NULL != req->segment) {
             dn_segment_key(req->segment, &rts.key);
         }
@@ -199,6 +200,9 @@ static dn_status_t dn_tag_start_send(dn_tag_req_t *req)
 static void dn_tag_offer_bytes(dn_tag_req_t *req)
 {
     req->kind = DN_TAG_RTS_PACKED;
+    if (req->len <= req->peer->eager_limit) {
+        req->number = dn_load_relaxed(&req->peer->longs);
+    }
     if (NULL != req->buffer
         && DN_OK == dn_segment_register(req->tag->port, req->buffer, req->len, &req->segment)) {
         req->kind = DN_TAG_RTS;
@@ -359,7 +363,7 @@ static dn_status_t dn_tag_send_somehow(dn_tag_req_t *req, int synchronous)
         return DN_OK;
     }
     if (peer->eager_limit < len) {
-        dn_pace_give(&peer->pace);
+        req->number = dn_fetch_add_relaxed(&peer->longs, 1) + 1;
     }
     if (synchronous || !dn_tag_flow(req)) {
         if (__builtin_expect(!dn_tag_plan(req, synchronous), 0)) {

@@ -40,7 +40,7 @@ static unsigned run(dn_pace_t *pace, size_t len, const speed_t *speed, unsigned 
     *lost_p = 0;
     for (unsigned i = 0; i < messages; i++) {
         const uint64_t started = now;
-        const enum dn_pace_way way = dn_pace_choose(pace, DN_PACE_STREAM_AUTO, len, DN_PACE_ANNOUNCED);
+        const enum dn_pace_way way = dn_pace_choose(pace, DN_PACE_STREAM_AUTO, len, DN_PACE_ANNOUNCED, 0);
 
         assert_in_range(way, 0, DN_PACE_WAYS - 1);
         now += speed->ns[way];
@@ -198,7 +198,7 @@ static void unknown_way_waits_for_its_first_message(void **state)
     unsigned pieces = 0;
 
     for (unsigned i = 0; i < 2 * all_tries(); i++) {
-        const enum dn_pace_way way = dn_pace_choose(&pace, DN_PACE_STREAM_AUTO, 65536, DN_PACE_ANNOUNCED);
+        const enum dn_pace_way way = dn_pace_choose(&pace, DN_PACE_STREAM_AUTO, 65536, DN_PACE_ANNOUNCED, 0);
 
         pieces += DN_PACE_PIECES == way;
         if (DN_PACE_PIECES != way) {
@@ -216,7 +216,7 @@ static void way_that_never_works_is_not_tried_again(void **state)
     unsigned pieces = 0;
 
     for (int i = 0; i < 20000; i++) {
-        const enum dn_pace_way way = dn_pace_choose(&pace, DN_PACE_STREAM_AUTO, 65536, DN_PACE_ANNOUNCED);
+        const enum dn_pace_way way = dn_pace_choose(&pace, DN_PACE_STREAM_AUTO, 65536, DN_PACE_ANNOUNCED, 0);
 
         pieces += DN_PACE_PIECES == way;
         if (DN_PACE_PIECES == way) {
@@ -234,8 +234,9 @@ static void user_decides_where_asked_to(void **state)
 
     (void) run_pieces(&pace, 65536, &speed, 100);
     for (int i = 0; i < 1000; i++) {
-        assert_int_equal(dn_pace_choose(&pace, DN_PACE_STREAM_NEVER, 65536, DN_PACE_ANNOUNCED), DN_PACE_PULL);
-        assert_int_equal(dn_pace_choose(&pace, DN_PACE_STREAM_ALWAYS, 65536, DN_PACE_ANNOUNCED),
+        assert_int_equal(dn_pace_choose(&pace, DN_PACE_STREAM_NEVER, 65536, DN_PACE_ANNOUNCED, 0),
+                         DN_PACE_PULL);
+        assert_int_equal(dn_pace_choose(&pace, DN_PACE_STREAM_ALWAYS, 65536, DN_PACE_ANNOUNCED, 0),
                          DN_PACE_PIECES);
     }
 }
@@ -260,7 +261,7 @@ static unsigned run_flows(dn_pace_t *pace, size_t len, const speed_t *speed, uns
         const unsigned flows = wishes[i % LATE_MOST];
         const int timed = !flows || 16 > flowed++ % 64;
         const enum dn_pace_begin begin = !flows ? DN_PACE_HELD : timed ? DN_PACE_FLOWS : DN_PACE_UNTIMED;
-        const enum dn_pace_way way = dn_pace_choose(pace, DN_PACE_STREAM_AUTO, len, begin);
+        const enum dn_pace_way way = dn_pace_choose(pace, DN_PACE_STREAM_AUTO, len, begin, 0);
 
         assert_int_equal(flows, DN_PACE_PIECES == way);
         flowed = wishes[(i + late) % LATE_MOST] != (unsigned) dn_pace_wants_flow(pace, len) ? 0 : flowed;
@@ -326,7 +327,8 @@ static void messages_without_a_clock_are_no_tries(void **state)
     dn_pace_t pace = {0};
 
     for (int i = 0; i < 1000; i++) {
-        assert_int_equal(dn_pace_choose(&pace, DN_PACE_STREAM_AUTO, 65536, DN_PACE_UNTIMED), DN_PACE_PIECES);
+        assert_int_equal(dn_pace_choose(&pace, DN_PACE_STREAM_AUTO, 65536, DN_PACE_UNTIMED, 0),
+                         DN_PACE_PIECES);
         dn_pace_skip(&pace);
     }
     assert_true(dn_pace_wants_flow(&pace, 65536));
@@ -342,7 +344,7 @@ static void a_sender_that_cannot_flow_is_told_again(void **state)
     unsigned alone = 0;
 
     for (int i = 0; i < 1000; i++) {
-        const enum dn_pace_way way = dn_pace_choose(&pace, DN_PACE_STREAM_AUTO, 32768, DN_PACE_HELD);
+        const enum dn_pace_way way = dn_pace_choose(&pace, DN_PACE_STREAM_AUTO, 32768, DN_PACE_HELD, 0);
 
         assert_int_not_equal(way, DN_PACE_PIECES);
         told += (unsigned) dn_pace_is_unmet(&pace, 32768);
@@ -367,7 +369,7 @@ static void what_a_sender_cannot_do_keeps_nothing_else_from_being_known(void **s
     pace.class[1].cost[DN_PACE_ALONE] = 1e6f;
     pace.class[1].known[DN_PACE_ALONE] = 0;
     for (int i = 0; i < 1000; i++) {
-        const enum dn_pace_way way = dn_pace_choose(&pace, DN_PACE_STREAM_AUTO, 32768, DN_PACE_HELD);
+        const enum dn_pace_way way = dn_pace_choose(&pace, DN_PACE_STREAM_AUTO, 32768, DN_PACE_HELD, 0);
 
         assert_int_not_equal(way, DN_PACE_PIECES);
         pulls += DN_PACE_PULL == way;
@@ -393,7 +395,7 @@ static void pieces_are_judged_when_their_memory_is_warm(void **state)
 
         for (unsigned k = 0; k < 4000; k++) {
             const enum dn_pace_way way =
-                dn_pace_choose(&pace, DN_PACE_STREAM_AUTO, lens[i], DN_PACE_ANNOUNCED);
+                dn_pace_choose(&pace, DN_PACE_STREAM_AUTO, lens[i], DN_PACE_ANNOUNCED, 0);
             const uint64_t started = now;
 
             /* What the caches hold of it is gone after a message that went otherwise. It is back before the last lap. */
@@ -423,7 +425,8 @@ static void the_next_one_is_known_if_the_end_of_the_last_is(void **state)
     dn_pace_t pace = {0};
 
     for (int i = 0; i < 20; i++) {
-        const enum dn_pace_way way = dn_pace_choose(&pace, DN_PACE_STREAM_AUTO, 1 << 20, DN_PACE_ANNOUNCED);
+        const enum dn_pace_way way =
+            dn_pace_choose(&pace, DN_PACE_STREAM_AUTO, 1 << 20, DN_PACE_ANNOUNCED, 0);
 
         dn_pace_pass(&pace, now + 1000);
         dn_pace_learn(&pace, way, 1 << 20, now, now + 1000 + (1 << 20));
@@ -450,9 +453,10 @@ static void new_lengths_begin_with_what_is_known(void **state)
     dn_pace_t pace = {0};
 
     (void) run_pieces(&pace, 65536, &small, all_tries());
-    assert_int_equal(dn_pace_choose(&pace, DN_PACE_STREAM_AUTO, 131072, DN_PACE_ANNOUNCED), DN_PACE_PIECES);
+    assert_int_equal(dn_pace_choose(&pace, DN_PACE_STREAM_AUTO, 131072, DN_PACE_ANNOUNCED, 0),
+                     DN_PACE_PIECES);
     /* But not of much shorter ones. */
-    assert_int_equal(dn_pace_choose(&pace, DN_PACE_STREAM_AUTO, 524288, DN_PACE_ANNOUNCED), DN_PACE_PULL);
+    assert_int_equal(dn_pace_choose(&pace, DN_PACE_STREAM_AUTO, 524288, DN_PACE_ANNOUNCED, 0), DN_PACE_PULL);
     assert_in_range(run_pieces(&pace, 131072, &large, 1000), 10, 600);
     assert_in_range(run_pieces(&pace, 131072, &large, 1000), 0, 20);
 }
@@ -619,52 +623,83 @@ static void far_cores_try_the_kernel_at_a_new_length(void **state)
     }
 }
 
-/** Where the cores are far and both processes send, pieces that were the best of a shorter length are compared with the kernel's ways within
- * the first messages of a new length: no sender has a lead that a trial would end. */
-static void far_cores_that_both_send_try_the_kernel_anew(void **state)
+/** Messages of @p len bytes that cross, and may flow. @return how many went by DN_PACE_PIECES. */
+static unsigned run_crossing(dn_pace_t *pace, size_t len, const speed_t *speed, unsigned messages)
 {
-    const speed_t shorter = {{4200, 3700, 2700}};
-    const speed_t longer = {{6000, 5500, 7200}};
+    unsigned pieces = 0;
 
-    for (int both = 0; both < 2; both++) {
+    for (unsigned i = 0; i < messages; i++) {
+        const uint64_t started = now;
+        const enum dn_pace_begin begin = dn_pace_wants_flow(pace, len) ? DN_PACE_FLOWS : DN_PACE_HELD;
+        const enum dn_pace_way way = dn_pace_choose(pace, DN_PACE_STREAM_AUTO, len, begin, 1);
+
+        now += speed->ns[way];
+        dn_pace_learn(pace, way, len, started, now);
+        pieces += DN_PACE_PIECES == way;
+        now += 1000;
+    }
+    return pieces;
+}
+
+/** A message that crosses, and is announced, is copied by its receiver alone, whatever is known of the ways. */
+static void what_crosses_is_copied_by_its_receiver(void **state)
+{
+    const speed_t speed = {{1000, 1900, 1500}};
+    dn_pace_t pace = {0};
+    uint64_t lost;
+
+    for (unsigned i = 0; i < 100; i++) {
+        assert_int_equal(dn_pace_choose(&pace, DN_PACE_STREAM_AUTO, 1 << 20, DN_PACE_ANNOUNCED, 1),
+                         DN_PACE_ALONE);
+        assert_int_equal(dn_pace_choose(&pace, DN_PACE_STREAM_NEVER, 1 << 20, DN_PACE_ANNOUNCED, 1),
+                         DN_PACE_ALONE);
+        assert_int_equal(dn_pace_choose(&pace, DN_PACE_STREAM_ALWAYS, 1 << 20, DN_PACE_ANNOUNCED, 1),
+                         DN_PACE_PIECES);
+    }
+    (void) run(&pace, 1 << 20, &speed, 1000, DN_PACE_PULL, &lost);
+    assert_in_range(run(&pace, 1 << 20, &speed, 1000, DN_PACE_PULL, &lost), 950, 1000);
+    assert_int_equal(dn_pace_choose(&pace, DN_PACE_STREAM_AUTO, 1 << 20, DN_PACE_ANNOUNCED, 1),
+                     DN_PACE_ALONE);
+}
+
+/** Messages that cross and may flow go in pieces only where pieces are much faster; and what is learnt of them says nothing about messages
+ * that do not cross. */
+static void what_flows_and_crosses_is_judged_apart(void **state)
+{
+    const speed_t some = {{500, 1300, 1000}};
+    const speed_t much = {{500, 1700, 1000}};
+
+    for (size_t len = 16384; len <= DN_PACE_FLOW_MAX; len *= 2) {
         dn_pace_t pace = {0};
-        unsigned alone = 0;
 
-        look(&pace, 16384, &shorter, DN_PACE_NEAR_NS + 1);
-        (void) run_flows(&pace, 16384, &shorter, 100, 0, DN_PACE_ALONE);
-        for (unsigned i = 0; i < 200; i++) {
-            if (0 != both) {
-                dn_pace_give(&pace);
-            }
-            alone += run_flows(&pace, 32768, &longer, 1, 0, DN_PACE_ALONE);
-        }
-        if (0 != both) {
-            assert_in_range(alone, 100, 200);
-        } else {
-            assert_int_equal(alone, 0);
-        }
+        (void) run_crossing(&pace, len, &some, 2000);
+        assert_in_range(run_crossing(&pace, len, &some, 500), 0, 100);
+        (void) run_flows(&pace, len, &some, 2000, 0, DN_PACE_PIECES);
+        assert_in_range(run_flows(&pace, len, &some, 500, 0, DN_PACE_PULL), 400, 500);
+        (void) run_crossing(&pace, len, &much, 3000);
+        assert_in_range(run_crossing(&pace, len, &much, 500), 400, 500);
     }
 }
 
-/** Where both processes send, a share that the sender copies has to save more than a little. Its own messages wait meanwhile. */
-static void a_little_help_is_none_where_both_send(void **state)
+/** A few messages that do not cross between others that do, or that cross between others that do not, change nothing. */
+static void a_few_messages_do_not_tell_whether_messages_cross(void **state)
 {
-    const speed_t speed = {{2000, 2100, 9000}};
-    uint64_t lost;
+    dn_pace_t pace = {0};
 
-    for (int both = 0; both < 2; both++) {
-        dn_pace_t pace = {0};
-        unsigned alone = 0;
+    for (unsigned i = 0; i < 100; i++) {
+        const int crosses = 0 == i % (DN_PACE_UNCROSSED / DN_PACE_CROSSED);
 
-        look(&pace, 65536, &speed, DN_PACE_NEAR_NS + 1);
-        for (unsigned i = 0; i < 300; i++) {
-            if (0 != both) {
-                dn_pace_give(&pace);
-            }
-            alone += run(&pace, 65536, &speed, 1, DN_PACE_ALONE, &lost);
-        }
-        assert_in_range(alone, 0 != both ? 200 : 1, 0 != both ? 299 : 100);
+        (void) dn_pace_choose(&pace, DN_PACE_STREAM_AUTO, 65536, DN_PACE_HELD, crosses);
+        assert_false(pace.crosses[2]);
     }
+    for (unsigned i = 0; i < DN_PACE_CROSSED; i++) {
+        (void) dn_pace_choose(&pace, DN_PACE_STREAM_AUTO, 65536, DN_PACE_HELD, 1);
+    }
+    for (unsigned i = 0; i < DN_PACE_UNCROSSED; i++) {
+        assert_true(pace.crosses[2]);
+        (void) dn_pace_choose(&pace, DN_PACE_STREAM_AUTO, 65536, DN_PACE_HELD, 0);
+    }
+    assert_false(pace.crosses[2]);
 }
 
 /** A line that something disturbs is slower than the cores are far. */
@@ -710,8 +745,9 @@ int main(void)
         cmocka_unit_test(first_pieces_of_near_cores_are_judged_warm),
         cmocka_unit_test(far_cores_begin_with_the_kernel),
         cmocka_unit_test(far_cores_try_the_kernel_at_a_new_length),
-        cmocka_unit_test(far_cores_that_both_send_try_the_kernel_anew),
-        cmocka_unit_test(a_little_help_is_none_where_both_send),
+        cmocka_unit_test(what_crosses_is_copied_by_its_receiver),
+        cmocka_unit_test(what_flows_and_crosses_is_judged_apart),
+        cmocka_unit_test(a_few_messages_do_not_tell_whether_messages_cross),
         cmocka_unit_test(the_fastest_line_counts),
         cmocka_unit_test(no_time_is_taken_across_a_message_without_one),
     };
