@@ -13,6 +13,7 @@
 
 #include "ompi/message/message.h"
 #include "ompi/runtime/mpiruntime.h"
+#include "ompi/runtime/params.h"
 #include "opal/datatype/opal_convertor.h"
 #include "opal/runtime/opal_progress.h"
 
@@ -139,6 +140,15 @@ dn_tag_t *dn_ompi_tag_open(void)
     return engine.tag;
 }
 
+/** May a process still receive? No process of this job does after all have come to MPI_Finalize, where they wait for each other unless the
+ * user wants otherwise. Processes that have only sessions do not wait. This process has come to its end. */
+static bool may_receive(const ompi_proc_t *proc)
+{
+    const bool fenced = OMPI_MPI_STATE_FINALIZE_STARTED <= ompi_mpi_state && !ompi_async_mpi_finalize;
+
+    return proc != ompi_proc_local() && !(fenced && OPAL_PROC_MY_NAME.jobid == proc->super.proc_name.jobid);
+}
+
 /** @param[in] peer  Its user is NULL if its process has only sent, and this process has not connected to it. */
 static void tag_leave(dn_tag_peer_t *peer)
 {
@@ -147,7 +157,7 @@ static void tag_leave(dn_tag_peer_t *peer)
     if (NULL != proc) {
         proc->proc_endpoints[DN_OMPI_ENDPOINT_TAG] = NULL;
     }
-    dn_tag_leave(peer);
+    dn_tag_leave(peer, NULL != proc && may_receive(proc));
 }
 
 void dn_ompi_tag_close(void)

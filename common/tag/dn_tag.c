@@ -14,7 +14,7 @@
 #include "dn_log.h"
 #include "dn_wait.h"
 
-/** Polls between two looks whether the peer lives, while the last messages to the peer wait for room. A look calls the kernel. */
+/** Polls between two looks whether the peer lives, while the last messages to the peer are not there yet. A look calls the kernel. */
 #define DN_TAG_LAST_POLLS 1000
 /** A peer that has taken none of them for so long does not look any more. */
 #define DN_TAG_LAST_NS UINT64_C(10000000000)
@@ -230,18 +230,66 @@ static bool dn_tag_await_transfers(const dn_tag_peer_t *peer)
     return 0 == dn_load_acquire_u32(&peer->transfers);
 }
 
-/** Send the messages to a peer that still wait for room: their senders may have been told that they are sent. A peer that lives may make
- * room, unless it does not look at the network any more. */
-static void dn_tag_send_last(dn_tag_peer_t *peer)
+/** Is this a send whose bytes its receiver may still fetch? The bytes of a synchronous message have left with the message. */
+static bool dn_tag_is_owed(const dn_tag_req_t *req)
+{
+    switch (dn_tag_state_of(req)) {
+    case DN_TAG_WAITS_REPLY:
+        return DN_TAG_SYNC != req->kind;
+    case DN_TAG_SENDS:
+    case DN_TAG_PUSH_STARTS:
+    case DN_TAG_PUSHES:
+    case DN_TAG_TELLS:
+        return true;
+    default:
+        return false;
+    }
+}
+
+/** Are there announced messages that the peer has not fetched in full? The lock is held. */
+static bool dn_tag_has_announced(dn_tag_peer_t *peer)
+{
+    dn_tag_t *tag = peer->tag;
+    bool owes = false;
+
+    for (dn_queue_item_t *item = dn_fifo_first(&tag->busy); !owes && NULL != item;
+         item = dn_fifo_next(item)) {
+        owes = peer == dn_tag_req_of(item)->peer && dn_tag_is_owed(dn_tag_req_of(item));
+    }
+    for (uint32_t i = 0; !owes && i < tag->handles.count; i++) {
+        const dn_tag_req_t *req = tag->handles.slot[i].object;
+
+        owes = NULL != req && peer == req->peer && dn_tag_is_owed(req);
+    }
+    return owes;
+}
+
+/** Are there messages to a peer that have not left, or, where the peer may still receive, that it has not fetched? */
+static bool dn_tag_owes(dn_tag_peer_t *peer, bool receives)
+{
+    dn_tag_t *tag = peer->tag;
+
+    /* While these two are held, no other thread moves a request from one place to another. */
+    pthread_mutex_lock(&tag->pump);
+    dn_port_lock(tag->port);
+    dn_tag_lock(tag);
+    const bool owes = NULL != peer->waits.first || 0 != dn_load_relaxed(&peer->flowing)
+                      || (receives && dn_tag_has_announced(peer));
+    dn_tag_unlock(tag);
+    dn_port_unlock(tag->port);
+    pthread_mutex_unlock(&tag->pump);
+    return owes;
+}
+
+/** Send the messages to a peer that wait for room. Where the peer may still receive, serve those that are announced, too. Their senders may
+ * have been told that they are sent. A peer that lives may take them, unless it does not look at the network any more. */
+static void dn_tag_send_last(dn_tag_peer_t *peer, bool receives)
 {
     dn_tag_t *tag = peer->tag;
     dn_wait_t wait = {0};
     uint64_t moved_ns = dn_clock_ns();
 
-    for (uint64_t polls = 1;
-         (NULL != dn_load_relaxed(&peer->waits.first) || 0 != dn_load_relaxed(&peer->flowing))
-         && !dn_load_relaxed(&peer->cut);
-         polls++) {
+    for (uint64_t polls = 1; !dn_load_relaxed(&peer->cut) && dn_tag_owes(peer, receives); polls++) {
         if (0 == polls % DN_TAG_LAST_POLLS
             && (DN_TAG_LAST_NS < dn_clock_ns() - moved_ns || DN_OK != dn_peer_check(peer->peer))) {
             return;
@@ -255,7 +303,7 @@ static void dn_tag_send_last(dn_tag_peer_t *peer)
     }
 }
 
-void dn_tag_leave(dn_tag_peer_t *peer)
+void dn_tag_leave(dn_tag_peer_t *peer, int receives)
 {
     dn_tag_t *tag = peer->tag;
     dn_tag_req_t *req;
@@ -263,7 +311,7 @@ void dn_tag_leave(dn_tag_peer_t *peer)
     tag->parted = true;
     /* The end of the peer is no news from here on: what is in flight may end with an error. */
     if (dn_cas_acq_rel_u32(&peer->lost, 0, 1)) {
-        dn_tag_send_last(peer);
+        dn_tag_send_last(peer, 0 != receives);
     }
     if (NULL != peer->user && 0 != dn_load_acquire_u32(&peer->transfers)
         && DN_OK != dn_peer_check(peer->peer)) {
@@ -461,7 +509,7 @@ dn_status_t dn_tag_open(dn_port_t *port, unsigned channel, const dn_tag_config_t
 static void dn_tag_leave_all(dn_tag_t *tag)
 {
     for (dn_tag_peer_t *peer; NULL != (peer = dn_tag_some_peer(tag));) {
-        dn_tag_leave(peer);
+        dn_tag_leave(peer, 0);
     }
 }
 

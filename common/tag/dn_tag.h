@@ -383,12 +383,13 @@ DN_API void dn_tag_close(dn_tag_t *tag);
  *         @p peer is disconnected. NULL: memory ran out, and @p peer is disconnected.
  */
 DN_API dn_tag_peer_t *dn_tag_join(dn_tag_t *tag, dn_peer_t *peer, void *user);
-/** Part from a peer. Messages that wait for room are sent, as long as the peer lives and takes them; for
- * messages that are announced, nobody waits. Unreceived messages of the peer are gone.
- * Requests that still need the peer end with DN_ERR_UNREACH. Posted receives stay: a message of another peer may be for them. The
- * caller has received the peer's messages of dn_tag_mprobe() before. No other thread sends to the peer or receives from the peer
- * during this call, but any thread may drive the port. This is not called from inside of a callback. */
-DN_API void dn_tag_leave(dn_tag_peer_t *peer);
+/** Part from a peer. Messages that wait for room are sent, as long as the peer lives and takes them. Unreceived messages of the peer are
+ * gone. Requests that still need the peer end with DN_ERR_UNREACH. Posted receives stay: a message of another peer may be for them. The
+ * caller has received the peer's messages of dn_tag_mprobe() before. No other thread sends to the peer or receives from the peer during
+ * this call, but any thread may drive the port. This is not called from inside of a callback.
+ * @param[in] receives  Not 0: the peer may still receive messages. Those that are announced are served, as long as it lives and takes
+ *                      them. */
+DN_API void dn_tag_leave(dn_tag_peer_t *peer, int receives);
 /** Any one of the peers that were not left yet. NULL: there is none. */
 DN_API dn_tag_peer_t *dn_tag_some_peer(dn_tag_t *tag);
 /** Is a request under way that needs this peer? */

@@ -3,12 +3,14 @@
  * Copyright (c) 2026 The dimmnet authors
  */
 /** @file finalize_skew.c
- * Ranks reach MPI_Finalize at very different times, the early ones with small messages still unread at
+ * Ranks reach MPI_Finalize at very different times, the early ones with messages still unread at
  * their receivers. Every message must arrive, whoever has gone into MPI_Finalize meanwhile.
  *
- *   finalize_skew [-s SEED] [-d MILLISECONDS] [-n MESSAGES] [-b]
+ *   finalize_skew [-s SEED] [-d MILLISECONDS] [-n MESSAGES] [-b | -f] [-l]
  *
  *   -b  in buffered mode, so that a rank may send more than its receivers have room for
+ *   -f  nonblocking sends, whose requests are freed, so that a rank leaves them all to MPI_Finalize
+ *   -l  long messages
  */
 #include "dn_config.h"
 
@@ -21,6 +23,8 @@
 
 /** Small enough for the eager protocol of any BTL, so that a send ends without its receiver. */
 #define SMALL 1000
+/** Bytes that a message of -l has more. */
+#define LONG 200000
 
 static int rank;
 static int ranks;
@@ -28,6 +32,15 @@ static uint64_t seed = 1;
 static unsigned delay_ms = 200;
 static int count = 20;
 static bool buffered;
+static bool freed;
+static bool long_ones;
+
+/** Bytes of a message. */
+static size_t size_of(int source, int target, int i)
+{
+    return verify_key(seed, (uint64_t) source, (uint64_t) target, (uint64_t) i) % SMALL
+           + (long_ones ? LONG : 0);
+}
 
 /** All messages to all later ranks; small ones need no receiver to complete. */
 static void send_to_later(void)
@@ -36,7 +49,7 @@ static void send_to_later(void)
 
     for (int target = rank + 1; target < ranks; target++) {
         for (int i = 0; i < count; i++) {
-            size_t size = verify_key(seed, (uint64_t) rank, (uint64_t) target, (uint64_t) i) % SMALL;
+            size_t size = size_of(rank, target, i);
             verify_fill(out, size, verify_key(seed + 1, (uint64_t) rank, (uint64_t) target, (uint64_t) i));
             (buffered ? MPI_Bsend : MPI_Send)(out, (int) size, MPI_BYTE, target, i, MPI_COMM_WORLD);
         }
@@ -55,17 +68,34 @@ static void send_to_later_buffered(void)
     free(memory);
 }
 
+/** The memory of the messages has to stay until MPI_Finalize has ended. */
+static void send_to_later_freed(void)
+{
+    for (int target = rank + 1; target < ranks; target++) {
+        for (int i = 0; i < count; i++) {
+            const size_t size = size_of(rank, target, i);
+            unsigned char *out = malloc(size);
+            MPI_Request request;
+
+            verify_that(NULL != out, "memory ran out");
+            verify_fill(out, size, verify_key(seed + 1, (uint64_t) rank, (uint64_t) target, (uint64_t) i));
+            MPI_Isend(out, (int) size, MPI_BYTE, target, i, MPI_COMM_WORLD, &request);
+            MPI_Request_free(&request);
+        }
+    }
+}
+
 /** The messages of earlier ranks, last tag first; the earlier ranks are in MPI_Finalize by now. */
 static void receive_from_earlier(void)
 {
-    unsigned char in[SMALL];
+    static unsigned char in[LONG + SMALL];
 
     for (int source = 0; source < rank; source++) {
         for (int i = count - 1; i >= 0; i--) {
-            size_t size = verify_key(seed, (uint64_t) source, (uint64_t) rank, (uint64_t) i) % SMALL;
+            const size_t size = size_of(source, rank, i);
             MPI_Status status;
             int got;
-            MPI_Recv(in, SMALL, MPI_BYTE, source, i, MPI_COMM_WORLD, &status);
+            MPI_Recv(in, LONG + SMALL, MPI_BYTE, source, i, MPI_COMM_WORLD, &status);
             MPI_Get_count(&status, MPI_BYTE, &got);
             verify_that((int) size == got, "a message has another length");
             verify_expect(in, size, verify_key(seed + 1, (uint64_t) source, (uint64_t) rank, (uint64_t) i),
@@ -81,7 +111,7 @@ int main(int argc, char **argv)
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &ranks);
-    while (-1 != (option = getopt(argc, argv, "s:d:n:b"))) {
+    while (-1 != (option = getopt(argc, argv, "s:d:n:bfl"))) {
         switch (option) {
         case 's':
             seed = verify_number(optarg, 0, "-s");
@@ -95,13 +125,22 @@ int main(int argc, char **argv)
         case 'b':
             buffered = true;
             break;
+        case 'f':
+            freed = true;
+            break;
+        case 'l':
+            long_ones = true;
+            break;
         default:
-            fprintf(stderr, "usage: finalize_skew [-s SEED] [-d MILLISECONDS] [-n MESSAGES] [-b]\n");
+            fprintf(stderr,
+                    "usage: finalize_skew [-s SEED] [-d MILLISECONDS] [-n MESSAGES] [-b | -f] [-l]\n");
             exit(2);
         }
     }
     if (buffered) {
         send_to_later_buffered();
+    } else if (freed) {
+        send_to_later_freed();
     } else {
         send_to_later();
     }

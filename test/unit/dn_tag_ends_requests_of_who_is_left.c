@@ -96,7 +96,7 @@ static void sends_that_wait_end(void **state)
     }
     start_send(&line[waiting++], 8, 0);
     assert_int_equal(line[waiting - 1].times, 0);
-    dn_tag_leave(peer);
+    dn_tag_leave(peer, 0);
     for (unsigned i = 0; i < 2; i++) {
         assert_int_equal(job[i].times, 1);
         assert_int_equal(job[i].req.status, DN_ERR_UNREACH);
@@ -113,7 +113,7 @@ static void receives_stay_posted(void **state)
     start_receive(&job[0], LONG); /* announced */
     start_receive(&job[1], 8);
     on_progress(NULL);
-    dn_tag_leave(peer);
+    dn_tag_leave(peer, 0);
     assert_int_equal(job[0].times + job[1].times, 0);
     for (unsigned i = 0; i < 2; i++) {
         dn_tag_cancel(&job[i].req);
@@ -133,7 +133,7 @@ static void what_was_sent_is_gone(void **state)
         on_progress(NULL);
     }
     assert_int_equal(found.size, 8);
-    dn_tag_leave(peer);
+    dn_tag_leave(peer, 0);
     assert_int_equal(dn_tag_probe(tag, &any, &found), 0);
 }
 

@@ -401,7 +401,7 @@ static void what_flows_needs_its_peer_and_leaves_before_it(void **state)
     dn_tag_peer_t *peer = send_until_it_waits(&job);
 
     assert_true(dn_tag_needs(peer));
-    dn_tag_leave(peer);
+    dn_tag_leave(peer, 0);
     assert_int_equal(job.times, 1);
     assert_int_equal(job.req.status, DN_OK);
 }
@@ -414,7 +414,7 @@ static void a_probed_message_whose_sender_is_left_is_an_error(void **state)
     begin(LEN, FIRST);
     dn_tag_msg_t *msg = dn_tag_mprobe(tag, &want, &found);
     assert_non_null(msg);
-    dn_tag_leave(dn_tag_peer_of(tag, self));
+    dn_tag_leave(dn_tag_peer_of(tag, self), 0);
     ready(&job, LEN);
     dn_tag_mrecv(tag, &job.req, msg);
     assert_int_equal(job.times, 1);

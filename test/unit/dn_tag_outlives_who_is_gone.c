@@ -256,7 +256,7 @@ static void check_ended(job_t *job, dn_tag_peer_t *peer)
     }
     assert_int_equal(job->times, 0);
     assert_int_equal(lost, matters);
-    dn_tag_leave(peer);
+    dn_tag_leave(peer, 0);
     assert_int_equal(job->times, 1);
     assert_int_equal(job->req.status, DN_ERR_UNREACH);
 }
@@ -302,7 +302,7 @@ static void wait_for_a_message_of_the_dead(bool any)
     assert_int_equal(matters, any ? 0 : 1);
     dn_tag_cancel(&job.req);
     assert_int_equal(job.times, 1);
-    dn_tag_leave(peer);
+    dn_tag_leave(peer, 0);
 }
 
 static void who_waits_for_the_dead_is_told(void **state)
@@ -371,7 +371,7 @@ static void engines_wait_for_transfers(void **state)
     assert_int_equal(dn_handler_set(port, CHANNEL - 1, end_transfer, peer), DN_OK);
     dn_tag_transfers(peer, 1);
     assert_int_equal(dn_botf(self, CHANNEL - 1, 0, NULL, 0, NULL, 0), DN_OK);
-    dn_tag_leave(peer);
+    dn_tag_leave(peer, 0);
     assert_int_equal(late, 0);
     dn_tag_close(tag);
     tag = NULL;
@@ -417,7 +417,7 @@ static void claims_come_back_from_who_lies(void **state)
         tell(back, DN_TAG_PUSHED, &pushed, sizeof(pushed));
         until(1 == job.times);
     }
-    dn_tag_leave(peer);
+    dn_tag_leave(peer, 0);
     dn_disconnect(back);
     dn_close(far);
 }
@@ -460,7 +460,7 @@ static void requests_end_once_beside_a_thread(void **state)
             dn_tag_wants(&receives[i].req, want((round * SENDS + i) << 8));
             dn_tag_recv(tag, &receives[i].req, NULL, 0);
         }
-        dn_tag_leave(peer);
+        dn_tag_leave(peer, 0);
         for (int i = 0; i < SENDS; i++) {
             assert_int_equal(dn_load_acquire_u32(&sends[i].times), 1);
             dn_tag_cancel(&receives[i].req);
