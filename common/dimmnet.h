@@ -232,9 +232,10 @@ typedef void (*dn_lost_fn_t)(dn_peer_t *peer, void *arg);
  *             half a second, and 2 ms more for each peer on this host. The silence of a process of another host is
  *             told after timeout_s. The close of a port in good order is told when this process sends something to
  *             the port, or calls dn_peer_check().
- * Ordering:   messages that came before the loss may be handled after fn was called. A peer that disconnects is not
- *             lost while its port stays open. Whether a peer whose port has closed left in good order, only the users
- *             of the channel can tell.
+ * Ordering:   messages of this host that came before the loss are handled before fn is called, where their channel has
+ *             a handler. Those of other hosts may be handled after it. A peer that disconnects is not lost while its
+ *             port stays open. Whether a peer whose port has closed left in good order, only the users of the channel
+ *             can tell.
  * Ownership:  a connected peer stays until dn_disconnect(). A peer that nobody has connected to is lent for the call:
  *             it is freed some time after it was lost, or has closed its port. Before it is freed, fn is called for
  *             each channel that still keeps a pointer with the peer (dn_peer_set_user()); dn_close() frees such a peer,

@@ -460,6 +460,8 @@ dn_status_t dn_shm_fence(dn_peer_t *peer);
 /** A peer has written what no sound peer writes: count this, log it, and read nothing more from the peer.
  * @param[in] what  The deed, for the log: "sent ..." */
 void dn_shm_cut_off(dn_shm_t *shm, dn_shm_peer_t *peer, const char *what);
+/** Read all that a peer has sent, whose process has ended or has closed its port. Of a peer that is cut off, nothing is read. */
+void dn_shm_read_last(dn_shm_t *shm, dn_shm_peer_t *peer);
 void dn_shm_wake(dn_peer_t *peer);
 int dn_shm_progress(dn_iface_t *iface);
 /** Look at all rings, and have the next progress do the chores. */

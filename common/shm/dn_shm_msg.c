@@ -7,6 +7,7 @@
 #include "dn_shm_int.h"
 
 #include <inttypes.h>
+#include <limits.h>
 #include <string.h>
 
 #include "dn_log.h"
@@ -305,6 +306,13 @@ static __attribute__((noinline)) int dn_shm_drain(dn_shm_t *shm, dn_shm_rx_t *rx
 static inline int dn_shm_poll_ring(dn_shm_t *shm, dn_shm_rx_t *rx, int max)
 {
     return dn_line_quiet(&rx->line) ? 0 : dn_shm_drain(shm, rx, max);
+}
+
+void dn_shm_read_last(dn_shm_t *shm, dn_shm_peer_t *peer)
+{
+    /* A handler may have enough of a message. The peer's ring may go while a handler runs. */
+    while (NULL != peer->rx && 0 != dn_shm_poll_ring(shm, peer->rx, INT_MAX)) {
+    }
 }
 
 /** Note that a ring was active. Among the hot rings it takes the place of the ring that was idle for longest. */

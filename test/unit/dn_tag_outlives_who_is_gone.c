@@ -12,6 +12,7 @@
 
 #include <pthread.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -25,6 +26,8 @@ enum {
     ANNOUNCED = 2, /**< of one that has to be asked for */
     FLOWS = 3,     /**< of one that ends in its midst */
     NEVER = 4,     /**< of one that nobody sends */
+    OTHERS = 5,    /**< of those that lie before the last one */
+    LAST = 6,      /**< of one that lies behind more messages than a poll reads */
     PATIENCE_S = 60
 };
 
@@ -37,6 +40,8 @@ static dn_port_t *port;
 static dn_tag_t *tag;
 static uint8_t bytes[LONG];
 static uint32_t lost, matters;
+/** Shared with the child: 1: it is to send more; 2: it has done so. */
+static uint32_t *order;
 
 static void on_complete(dn_tag_req_t *req)
 {
@@ -76,6 +81,7 @@ static void open_engine(int threads)
                                     .no_memory = dn_unit_tag_no_memory};
 
     lost = matters = 0;
+    dn_store_release_u32(order, 0);
     assert_int_equal(dn_open(dn_device_name(0), &job, NULL, &port), DN_OK);
     assert_int_equal(dn_tag_open(port, CHANNEL, &config, &tag), DN_OK);
 }
@@ -193,7 +199,20 @@ typedef struct address {
     uint8_t bytes[DN_ADDRESS_MAX];
 } address_t;
 
-/** A process that sends what send_both() does. */
+/** Many messages, the one of LAST behind all others. */
+static void send_more(dn_peer_t *peer)
+{
+    enum { MANY = 200 };
+
+    for (int i = 0; i <= MANY; i++) {
+        const dn_tag_head_t head = {1, 0, MANY == i ? LAST : OTHERS};
+
+        tell(peer, DN_TAG_EAGER, &head, sizeof(head));
+    }
+    dn_store_release_u32(order, 2);
+}
+
+/** A process that sends what send_both() does, and more when it is told to. */
 static pid_t start_child(address_t *address)
 {
     int way[2];
@@ -212,9 +231,13 @@ static pid_t start_child(address_t *address)
             || sizeof(own) != (size_t) write(way[1], &own, sizeof(own))) {
             _exit(1);
         }
-        send_both(dn_unit_connect(far, port));
+        dn_peer_t *peer = dn_unit_connect(far, port);
+        send_both(peer);
         for (;;) {
             (void) dn_progress(far);
+            if (1 == dn_load_acquire_u32(order)) {
+                send_more(peer);
+            }
         }
     }
     close(way[1]);
@@ -315,11 +338,31 @@ static void who_waits_for_anybody_waits_on(void **state)
     wait_for_a_message_of_the_dead(true);
 }
 
-/** A receiver takes a message whose sender was lost before; others send to it. */
-static void ask_or_send_to_the_dead(uint64_t number)
+/** A receiver waits, and its message lies unread when the sender is lost: it gets the message. */
+static void what_the_dead_has_sent_is_read_first(void **state)
 {
-    const dn_tag_head_t head = {1, 0, 3};
-    static job_t job, sends;
+    static job_t job;
+    address_t address;
+    const pid_t child = start_child(&address);
+    dn_tag_peer_t *peer = join(&address);
+
+    until(is_here(ANNOUNCED));
+    start_receive(&job, LAST, 0, peer);
+    dn_store_release_u32(order, 1);
+    while (2 != dn_load_acquire_u32(order)) {
+    }
+    end_child(child);
+    assert_int_equal(dn_peer_check(peer->peer), DN_ERR_UNREACH);
+    assert_int_equal(lost, 1);
+    assert_int_equal(matters, 0);
+    assert_int_equal(job.times, 1);
+    assert_int_equal(job.req.status, DN_OK);
+    dn_tag_leave(peer, 0);
+}
+
+/** A peer that was lost when nobody waited for it. */
+static dn_tag_peer_t *lose_one(void)
+{
     address_t address;
     const pid_t child = start_child(&address);
     dn_tag_peer_t *peer = join(&address);
@@ -329,6 +372,16 @@ static void ask_or_send_to_the_dead(uint64_t number)
     until(0 != lost);
     assert_int_equal(matters, 0);
     lost = 0;
+    return peer;
+}
+
+/** A receiver takes a message whose sender was lost before; others send to it. */
+static void ask_or_send_to_the_dead(uint64_t number)
+{
+    const dn_tag_head_t head = {1, 0, 3};
+    static job_t job, sends;
+    dn_tag_peer_t *peer = lose_one();
+
     start_receive(&job, number, LONG, NULL);
     until(0 != lost);
     assert_int_equal(matters, 1);
@@ -534,6 +587,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(who_waits_for_what_flows_from_the_dead_is_told, setup, teardown),
         cmocka_unit_test_setup_teardown(who_waits_for_the_dead_is_told, setup, teardown),
         cmocka_unit_test_setup_teardown(who_waits_for_anybody_waits_on, setup, teardown),
+        cmocka_unit_test_setup_teardown(what_the_dead_has_sent_is_read_first, setup, teardown),
         cmocka_unit_test_setup_teardown(who_asks_or_sends_to_the_dead_is_told, setup, teardown),
         cmocka_unit_test_setup_teardown(who_takes_what_flowed_from_the_dead_is_told, setup, teardown),
         cmocka_unit_test_setup_teardown(engines_wait_for_transfers, setup, teardown),
@@ -542,5 +596,10 @@ int main(void)
         cmocka_unit_test_setup_teardown(who_leaves_is_there_while_it_is_answered, setup_with_threads,
                                         teardown),
     };
+
+    order = mmap(NULL, sizeof(*order), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (MAP_FAILED == order) {
+        return 1;
+    }
     return cmocka_run_group_tests(tests, dn_unit_setup, NULL);
 }
