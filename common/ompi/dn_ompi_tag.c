@@ -229,6 +229,17 @@ int dn_ompi_tag_remove(size_t nprocs, struct ompi_proc_t **procs)
     return OMPI_SUCCESS;
 }
 
+/** A probe has found no message. The job ends if its source is a process of another job that is lost. A probe does not connect. */
+static void probed_in_vain(const struct ompi_communicator_t *comm, int source, const dn_tag_want_t *want)
+{
+    if (MPI_ANY_SOURCE != source) {
+        const ompi_proc_t *proc =
+            ompi_comm_peer_lookup((struct ompi_communicator_t *) (uintptr_t) comm, source);
+
+        dn_tag_await(engine.tag, want, dn_load_acquire(&proc->proc_endpoints[DN_OMPI_ENDPOINT_TAG]));
+    }
+}
+
 bool dn_ompi_tag_probe(const struct ompi_communicator_t *comm, int source, int tag,
                        struct ompi_status_public_t *status)
 {
@@ -238,6 +249,7 @@ bool dn_ompi_tag_probe(const struct ompi_communicator_t *comm, int source, int t
     if (!dn_tag_probe(engine.tag, &want, &found)) {
         opal_progress();
         if (!dn_tag_probe(engine.tag, &want, &found)) {
+            probed_in_vain(comm, source, &want);
             return false;
         }
     }
@@ -263,6 +275,7 @@ int dn_ompi_tag_mprobe(struct ompi_communicator_t *comm, int source, int tag, bo
     *matched = NULL != msg;
     if (NULL == msg) {
         ompi_message_return(handle);
+        probed_in_vain(comm, source, &want);
         return OMPI_SUCCESS;
     }
     dn_ompi_tag_status(status, &found.head, found.size);

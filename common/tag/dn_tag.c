@@ -439,6 +439,7 @@ static void dn_tag_on_lost(dn_peer_t *hot, void *arg)
     dn_tag_peer_t *peer = dn_peer_user(hot, tag->channel);
     if (NULL != peer) {
         dn_store_relaxed(&peer->cut, true); /* dn_tag_send_last() looks without the lock */
+        dn_store_relaxed(&tag->mourns, true);
     }
     dn_tag_unlock(tag);
     if (NULL == peer) {

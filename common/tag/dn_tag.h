@@ -305,8 +305,8 @@ typedef struct dn_tag_config {
      * this process was to reach the peer, or waits for its answer; the request does not end until the peer is left. Where
      * matters is 0, and the peer was never joined (user is NULL), the peer is gone after this call. */
     void (*lost)(dn_tag_peer_t *peer, int matters, void *arg);
-    /** Does a posted receive of this context and source take messages of this peer only? Such a receive needs the peer. Called with the
-     * engine's lock held. NULL: no receive does. */
+    /** Does a receive or a probe of this context and source take messages of this peer only? It needs the peer. Called with the engine's
+     * lock held. NULL: none does. */
     int (*names)(const dn_tag_peer_t *peer, uint32_t context, int32_t source, void *arg);
     /** There is no memory for a message that has arrived, or that is to leave. Its receive would wait for ever. */
     void (*no_memory)(void *arg);
@@ -357,6 +357,7 @@ struct dn_tag {
         uint64_t last_ns;  /**< when this process last looked at a long message */
     } here;               /**< this process's stay in the library, seen by its long messages: dn_tag_stay() */
     bool queued;          /**< a peer has sends that wait, or is to be told a wish */
+    bool mourns;          /**< a peer was lost, at some time */
     bool heeding;         /**< a sender reads a receiver's messages; not to be nested: dn_tag_listen() */
     uint8_t vain;         /**< pauses in vain, less others; each halves the next pause. A hint, as `waited` */
     pthread_mutex_t pump; /**< held by the thread that tries again what waits */
@@ -395,7 +396,7 @@ DN_API dn_tag_peer_t *dn_tag_some_peer(dn_tag_t *tag);
 /** Is a request under way that needs this peer? */
 DN_API int dn_tag_needs(const dn_tag_peer_t *peer);
 
-/* Some fields are written under the lock but also read without the lock: queued, busy.first, waits.first, wish, wish_due. They
+/* Some fields are written under the lock but also read without the lock: queued, mourns, busy.first, waits.first, wish, wish_due. They
  * are loaded and stored whole. So are ahead, waited, vain, heeding and heard, which no lock protects. */
 
 /** Try again the requests and wishes that wait. The caller also drives the port by dn_progress(). @return events. */
@@ -655,6 +656,9 @@ typedef struct dn_tag_found {
 DN_API int dn_tag_probe(dn_tag_t *tag, const dn_tag_want_t *want, dn_tag_found_t *found_p);
 /** As dn_tag_probe(), but take the message out of matching: only dn_tag_mrecv() receives it now. NULL: there is none. */
 DN_API dn_tag_msg_t *dn_tag_mprobe(dn_tag_t *tag, const dn_tag_want_t *want, dn_tag_found_t *found_p);
+/** A caller of dn_tag_probe() or dn_tag_mprobe() has found no message, and waits for one. Where it needs a peer that is lost, the owner is
+ * told, as for a receive. @param[in] from  The peer that the caller names as the source, as in dn_tag_recv(). */
+DN_API void dn_tag_await(dn_tag_t *tag, const dn_tag_want_t *want, dn_tag_peer_t *from);
 /** Receive a message of dn_tag_mprobe(). The engine frees @p msg. The caller has set `complete` and the memory. */
 DN_API void dn_tag_mrecv(dn_tag_t *tag, dn_tag_req_t *req, dn_tag_msg_t *msg);
 /** Drop the unreceived messages of a context. */

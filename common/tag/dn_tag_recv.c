@@ -345,30 +345,51 @@ static inline dn_tag_msg_t *dn_tag_match_recv(dn_tag_t *tag, dn_tag_req_t *req)
     return msg;
 }
 
+/** Does a caller that has found no message need this peer, which is lost? All that a peer of this host has sent was read before its loss was
+ * told. The lock is held. @param[in] from  May be NULL. */
+static bool dn_tag_is_vain(const dn_tag_peer_t *from, uint32_t context, int32_t source)
+{
+    if (NULL == from || !from->cut) {
+        return false;
+    }
+    const dn_tag_config_t *config = &from->tag->config;
+    return NULL != config->names && config->names(from, context, source, config->arg);
+}
+
 /** The case of dn_tag_recv() where there are threads. */
-static __attribute__((noinline)) void dn_tag_recv_shared(dn_tag_t *tag, dn_tag_req_t *req)
+static __attribute__((noinline)) void dn_tag_recv_shared(dn_tag_t *tag, dn_tag_req_t *req,
+                                                         dn_tag_peer_t *from)
 {
     dn_tag_lock(tag);
     dn_tag_msg_t *msg = dn_tag_match_recv(tag, req);
     if (NULL != msg) {
         dn_tag_recv_kept(tag, req, msg);
-    } else {
-        /* Once this is done its message may come, and the request go. */
-        dn_tag_unlock(tag);
+        return;
+    }
+    const bool vain = dn_tag_is_vain(from, req->posted.context, req->posted.source);
+    /* Once this is done its message may come, and the request go. */
+    dn_tag_unlock(tag);
+    if (vain) {
+        dn_tag_lost(from);
     }
 }
 
 void dn_tag_recv(dn_tag_t *tag, dn_tag_req_t *req, dn_tag_peer_t *from, int blocking)
 {
     if (__builtin_expect(tag->config.threads, 0)) {
-        dn_tag_recv_shared(tag, req);
+        dn_tag_recv_shared(tag, req, from);
         return;
     }
     dn_tag_msg_t *msg = dn_tag_match_recv(tag, req);
     if (__builtin_expect(NULL != msg, 0)) {
         dn_tag_recv_kept(tag, req, msg);
-    } else if (__builtin_expect(req->len > tag->config.limit.announce_min, 0)) {
+        return;
+    }
+    if (__builtin_expect(req->len > tag->config.limit.announce_min, 0)) {
         dn_tag_announce(req, blocking ? NULL : from);
+    }
+    if (__builtin_expect(tag->mourns, 0) && dn_tag_is_vain(from, req->posted.context, req->posted.source)) {
+        dn_tag_lost(from);
     }
 }
 
@@ -483,6 +504,23 @@ int dn_tag_probe(dn_tag_t *tag, const dn_tag_want_t *want, dn_tag_found_t *found
 dn_tag_msg_t *dn_tag_mprobe(dn_tag_t *tag, const dn_tag_want_t *want, dn_tag_found_t *found_p)
 {
     return dn_tag_find(tag, want, true, found_p);
+}
+
+void dn_tag_await(dn_tag_t *tag, const dn_tag_want_t *want, dn_tag_peer_t *from)
+{
+    /* A loss that this thread does not see yet is seen by its next look. */
+    if (__builtin_expect(!dn_load_relaxed(&tag->mourns), 1)) {
+        return;
+    }
+    dn_tag_lock(tag);
+    /* The message may have come since the caller has looked. */
+    const bool vain =
+        dn_tag_is_vain(from, want->context, want->source)
+        && NULL == dn_match_find(&tag->match, want->context, want->source, want->tag, want->ignore);
+    dn_tag_unlock(tag);
+    if (vain) {
+        dn_tag_lost(from);
+    }
 }
 
 void dn_tag_forget(dn_tag_t *tag, uint32_t context)

@@ -375,6 +375,41 @@ static dn_tag_peer_t *lose_one(void)
     return peer;
 }
 
+/** A receiver begins to wait for a message after its sender was lost. */
+static void who_waits_later_for_the_dead_is_told(void **state)
+{
+    static job_t job;
+    dn_tag_peer_t *peer = lose_one();
+
+    start_receive(&job, WHOLE, 0, peer);
+    assert_int_equal(job.times, 1);
+    start_receive(&job, NEVER, 8, NULL);
+    dn_tag_cancel(&job.req);
+    assert_int_equal(lost, 0);
+    start_receive(&job, NEVER, 8, peer);
+    assert_int_equal(lost, 1);
+    assert_int_equal(matters, 1);
+    dn_tag_cancel(&job.req);
+    assert_int_equal(job.times, 1);
+    dn_tag_leave(peer, 0);
+}
+
+static void who_looks_for_messages_of_the_dead_is_told(void **state)
+{
+    dn_tag_want_t wanted = want(WHOLE);
+    dn_tag_peer_t *peer = lose_one();
+
+    wanted.source = 0;
+    dn_tag_await(tag, &wanted, peer);
+    wanted.tag = NEVER;
+    dn_tag_await(tag, &wanted, NULL);
+    assert_int_equal(lost, 0);
+    dn_tag_await(tag, &wanted, peer);
+    assert_int_equal(lost, 1);
+    assert_int_equal(matters, 1);
+    dn_tag_leave(peer, 0);
+}
+
 /** A receiver takes a message whose sender was lost before; others send to it. */
 static void ask_or_send_to_the_dead(uint64_t number)
 {
@@ -588,6 +623,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(who_waits_for_the_dead_is_told, setup, teardown),
         cmocka_unit_test_setup_teardown(who_waits_for_anybody_waits_on, setup, teardown),
         cmocka_unit_test_setup_teardown(what_the_dead_has_sent_is_read_first, setup, teardown),
+        cmocka_unit_test_setup_teardown(who_waits_later_for_the_dead_is_told, setup, teardown),
+        cmocka_unit_test_setup_teardown(who_waits_later_for_the_dead_is_told, setup_with_threads, teardown),
+        cmocka_unit_test_setup_teardown(who_looks_for_messages_of_the_dead_is_told, setup, teardown),
         cmocka_unit_test_setup_teardown(who_asks_or_sends_to_the_dead_is_told, setup, teardown),
         cmocka_unit_test_setup_teardown(who_takes_what_flowed_from_the_dead_is_told, setup, teardown),
         cmocka_unit_test_setup_teardown(engines_wait_for_transfers, setup, teardown),
