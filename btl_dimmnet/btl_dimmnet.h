@@ -30,6 +30,8 @@ struct mca_btl_base_endpoint_t {
     bool takes_long; /**< mca_btl_dimmnet_long reaches the process */
     bool lost;       /**< the process is gone, and this has been reported */
     bool added;      /**< Open MPI is through with adding the process */
+    bool leaves;     /**< it is about to be left: nobody is told of messages that cannot reach the process */
+    uint32_t ops;    /**< puts and gets that wait or are in flight; changed by fetch-and-add */
 };
 typedef struct mca_btl_base_endpoint_t mca_btl_base_endpoint_t;
 _Static_assert(64 >= sizeof(mca_btl_base_endpoint_t), "an endpoint fits in a cache line");

@@ -141,7 +141,9 @@ static int component_close(void)
 
     OBJ_DESTRUCT(&module->lock);
     OBJ_DESTRUCT(&module->registrations);
-    OBJ_DESTRUCT(&module->ops);
+    if (NULL == module->gone) {
+        OBJ_DESTRUCT(&module->ops);
+    }
     OBJ_DESTRUCT(&module->frags_max);
     OBJ_DESTRUCT(&module->frags_eager);
     OBJ_DESTRUCT(&module->frags_small);

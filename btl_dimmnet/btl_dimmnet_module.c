@@ -14,11 +14,17 @@
 #include "btl_dimmnet_frag.h"
 #include "btl_dimmnet_op.h"
 
+#include <time.h>
+
+#include "dn_wait.h"
+
 #include "opal/class/opal_bitmap.h"
 #include "opal/util/output.h"
 
-/** The most polls for messages that still wait when their endpoint is left. A message that waits after these polls is dropped. */
+/** Polls between two looks whether the process lives, while something is under way to it. A look calls the kernel. */
 #define LAST_POLLS 1000
+/** Seconds. A process for which nothing has moved for so long does not look at the network any more. */
+#define LAST_S 10
 
 /** Elements with which the lists of operations and of registrations begin, and by which they grow. */
 #define OPS_NUM 32
@@ -224,23 +230,55 @@ static bool endpoint_unlink(const mca_btl_base_endpoint_t *endpoint)
     return found;
 }
 
-/** Part from a process. The endpoint stays until the port is closed: a put or get of which the process copies a share may end later. */
+static time_t now_s(void)
+{
+    struct timespec now;
+
+    (void) clock_gettime(CLOCK_MONOTONIC, &now);
+    return now.tv_sec;
+}
+
+/** Wait for what is under way to a process. A process that lives takes it, unless it does not look at the network any more. What is under way
+ * to a process that is gone ends by itself, puts and gets of which it has copied a share within 2 s. */
+static void endpoint_await(const mca_btl_base_endpoint_t *endpoint)
+{
+    dn_wait_t wait = {0};
+    time_t moved_s = now_s();
+
+    /* Acquire: pairs with op_count(). Messages that wait are looked at under the lock later: relaxed. */
+    for (uint64_t polls = 1;
+         NULL != dn_load_relaxed(&endpoint->waits.items.first) || 0 != dn_load_acquire_u32(&endpoint->ops);
+         polls++) {
+        if (0 == polls % LAST_POLLS) {
+            if (LAST_S < now_s() - moved_s) {
+                return;
+            }
+            (void) dn_peer_check(endpoint->peer);
+        }
+        if (0 != mca_btl_dimmnet_progress()) {
+            moved_s = now_s();
+            dn_wait_restart(&wait);
+        } else {
+            (void) dn_wait(mca_btl_dimmnet_component.port, &wait, 0, 0);
+        }
+    }
+}
+
+/** Part from a process. The endpoint stays until the port is closed: a put or get that was waited for in vain may end later. */
 static void endpoint_leave(mca_btl_base_endpoint_t *endpoint)
 {
     mca_btl_dimmnet_t *module = &mca_btl_dimmnet;
 
-    for (int polls = 0; NULL != endpoint->waits.items.first && !endpoint->lost && polls < LAST_POLLS;
-         polls++) {
-        (void) mca_btl_dimmnet_progress();
-    }
+    /* The end of the process is no news from here on. */
+    endpoint->leaves = true;
+    endpoint->lost = true;
+    endpoint_await(endpoint);
     mca_btl_dimmnet_send_forget(endpoint);
     mca_btl_dimmnet_aside_forget(endpoint);
     mca_btl_dimmnet_ops_forget(endpoint);
     if (endpoint == dn_peer_user(endpoint->peer, DN_CHAN_BTL)) {
         dn_peer_set_user(endpoint->peer, DN_CHAN_BTL, NULL);
     }
-    /* Operations in flight end with an error now. This error does not mean that the peer is lost. */
-    endpoint->lost = true;
     dn_disconnect(endpoint->peer);
     OPAL_THREAD_LOCK(&module->lock);
     endpoint->next = module->gone;
@@ -248,16 +286,20 @@ static void endpoint_leave(mca_btl_base_endpoint_t *endpoint)
     OPAL_THREAD_UNLOCK(&module->lock);
 }
 
-/** The component needs the port no more. */
+/** The component needs the port no more. An endpoint whose put or get may still end stays. */
 static void endpoints_free(void)
 {
-    mca_btl_dimmnet_t *module = &mca_btl_dimmnet;
+    mca_btl_base_endpoint_t **link = &mca_btl_dimmnet.gone;
 
-    while (NULL != module->gone) {
-        mca_btl_base_endpoint_t *endpoint = module->gone;
+    while (NULL != *link) {
+        mca_btl_base_endpoint_t *endpoint = *link;
 
-        module->gone = endpoint->next;
-        free(endpoint);
+        if (0 != dn_load_acquire_u32(&endpoint->ops)) {
+            link = &endpoint->next;
+        } else {
+            *link = endpoint->next;
+            free(endpoint);
+        }
     }
 }
 

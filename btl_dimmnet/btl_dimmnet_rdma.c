@@ -60,10 +60,26 @@ static void op_finish(mca_btl_dimmnet_op_t *op, dn_status_t status)
            dn_ompi_status(status));
 }
 
+/** Count an operation that was not over at once (1), or is over now (-1). It may be over before it is counted. Release: who loads 0 with
+ * acquire, and frees the endpoint, comes after all that its operations have done. */
+static void op_count(mca_btl_base_endpoint_t *endpoint, int more)
+{
+    (void) dn_fetch_add_acq_rel(&endpoint->ops, (uint32_t) more);
+}
+
+/** An operation that was counted is over. Its end is counted last, after the last use of its endpoint. */
+static void op_end(mca_btl_dimmnet_op_t *op, dn_status_t status)
+{
+    mca_btl_base_endpoint_t *endpoint = op->endpoint;
+
+    op_finish(op, status);
+    op_count(endpoint, -1);
+}
+
 /** dn_comp_fn_t of an operation. */
 static void op_completed(dn_comp_t *comp, dn_status_t status)
 {
-    op_finish((mca_btl_dimmnet_op_t *) ((char *) comp - offsetof(mca_btl_dimmnet_op_t, comp)), status);
+    op_end((mca_btl_dimmnet_op_t *) ((char *) comp - offsetof(mca_btl_dimmnet_op_t, comp)), status);
 }
 
 static dn_status_t op_start(mca_btl_dimmnet_op_t *op)
@@ -114,7 +130,7 @@ int mca_btl_dimmnet_ops_waiting(void)
             count++;
             /* An operation in progress belongs to libdimmnet, and may be over already. */
             if (DN_INPROGRESS != status) {
-                op_finish(op, status);
+                op_end(op, status);
             }
         }
     }
@@ -130,6 +146,7 @@ void mca_btl_dimmnet_ops_forget(mca_btl_base_endpoint_t *endpoint)
         mca_btl_dimmnet_op_t *op = op_of(item);
 
         if (endpoint == op->endpoint) {
+            op_count(endpoint, -1);
             opal_free_list_return(&mca_btl_dimmnet.ops, &op->super);
         } else {
             op_wait(op);
@@ -169,9 +186,11 @@ static int rdma_transfer(dn_status_t (*start)(dn_peer_t *, const dn_xfer_t *),
         return OPAL_SUCCESS;
     }
     if (DN_INPROGRESS == status) {
+        op_count(endpoint, 1);
         return OPAL_SUCCESS;
     }
     if (DN_ERR_AGAIN == status) {
+        op_count(endpoint, 1);
         op_wait(op);
         return OPAL_SUCCESS;
     }

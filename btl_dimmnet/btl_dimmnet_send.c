@@ -219,6 +219,11 @@ int mca_btl_dimmnet_send_waiting(void)
     while (NULL != (item = dn_fifo_pop(&done))) {
         mca_btl_dimmnet_frag_t *frag = mca_btl_dimmnet_frag_of(item);
 
+        if (OPAL_ERR_UNREACH == frag->status && frag->endpoint->leaves) {
+            /* As mca_btl_dimmnet_send_forget(): ob1 would end the job. */
+            mca_btl_dimmnet_frag_return(frag);
+            continue;
+        }
         if (OPAL_ERR_UNREACH == frag->status) {
             mca_btl_dimmnet_lost(frag->endpoint);
         }
