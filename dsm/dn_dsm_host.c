@@ -430,8 +430,9 @@ static dn_status_t dn_dsm_host_fetch_few(dn_dsm_t *dsm, const uint32_t *page, ui
             status = dn_dsm_host_bring(dsm, &fetch);
             dn_wait_restart(&wait);
         } else {
-            /* Wait for a place. A thread that has places has taken its pages, and waits for transfers only, so it goes on. */
-            status = dn_dsm_wait(dsm, &wait, 0);
+            /* Wait for a place, also when a process is gone. A thread that has places has taken its pages, and waits for transfers only,
+             * so it goes on. */
+            (void) dn_dsm_wait(dsm, &wait, 0);
         }
         i += looked;
     }

@@ -280,10 +280,9 @@ dn_status_t dn_dsm_page_have(dn_dsm_t *dsm, const uint32_t *page, uint32_t count
         if (DN_OK != status || !busy) {
             return status;
         }
-        status = dn_dsm_wait(dsm, &wait, 0);
-        if (DN_OK != status) {
-            return status;
-        }
+        /* The wait goes on also when a process is gone: the page may be another one's. The thread that works on the page ends, and if it
+         * could not fetch the page, this thread tries. */
+        (void) dn_dsm_wait(dsm, &wait, 0);
     }
 }
 
