@@ -17,8 +17,13 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
+_Static_assert(DN_DSM_RANKS_MAX <= DN_TREE_RADIX_MAX, "all ranks fit into one group");
 /** The channel of the port by which lost processes are heard of. No messages go there. */
 #define DN_DSM_CHAN (DN_CHAN_MAX - 1)
+/** With so many ranks at most the tree is made of groups of DN_DSM_RADIX. A tree of groups gathers no more than some hundreds of bytes in all,
+ * and with more ranks each of them could tell less than DN_DSM_TELL_MIN (dn_tree_allgather_max()). So more ranks are one group. */
+#define DN_DSM_GROUPED 28u
+#define DN_DSM_RADIX   8u
 /** How many addresses are tried for the front. A thread sanitizer uses the others itself: memory that is wanted there is mapped at 0. */
 #ifdef __SANITIZE_THREAD__
 #    define DN_DSM_PLACES 4u
@@ -547,7 +552,10 @@ dn_status_t dn_dsm_open(const dn_dsm_config_t *config, dn_dsm_t **dsm_p)
         dn_dsm_was.len = 0;
     }
     dn_status_t status = dn_dsm_config_take(dsm, config);
-    const dn_tree_config_t tree = {.ranks = dsm->ranks, .rank = dsm->rank, .radix = 8, .depth = 8};
+    const dn_tree_config_t tree = {.ranks = dsm->ranks,
+                                   .rank = dsm->rank,
+                                   .radix = DN_DSM_GROUPED < dsm->ranks ? DN_TREE_RADIX_MAX : DN_DSM_RADIX,
+                                   .depth = 8};
     if (DN_OK == status) {
         dsm->card = calloc(dsm->ranks, sizeof(*dsm->card));
         status = NULL == dsm->card ? DN_ERR_NOMEM : dn_dsm_open_lists(dsm);
