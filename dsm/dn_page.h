@@ -74,8 +74,8 @@
  *     may wait for ever, or send wrong bytes. The program calls dn_page_touch() first. With "uffd" and "scan" the kernel may
  *     remove the page again: there the program copies the bytes, and passes the copy to libdimmnet.
  *
- * After fork() the child has no mapping. An access to it ends the child with a sentence. The child makes no call of this
- * header.
+ * After fork() the child has no mapping. An access to it ends the child with a sentence. But where the mapping is the peer's
+ * memory itself, the child has that memory, too. The child makes no call of this header.
  *
  * Errors:  as in dimmnet.h; each has been logged once, with a sentence.
  * Threads: with dn_job_t::threads set, all threads of a process may use a mapping and all calls at once. But dn_page_unmap()

@@ -612,7 +612,7 @@ static void load_what_is_unmapped(dn_world_t *world)
     (void) *unmapped;
 }
 
-/** A child has no mapping; after it was unmapped nobody has. */
+/** A child has no mapping of copies; after it was unmapped nobody has. */
 static void other_accesses_end_the_process(dn_world_t *world)
 {
     char said[2000];
@@ -629,7 +629,8 @@ static void other_accesses_end_the_process(dn_world_t *world)
         dn_check(0 != in_a_child(world, load_what_is_unmapped, said, sizeof(said)));
         dn_check(NULL == strstr(said, "mapped pages"));
     } else {
-        /* That one stays until the peer is disconnected. */
+        /* A child has that one, too, and it stays until the peer is disconnected. */
+        dn_check_equal(in_a_child(world, load_in_a_child, said, sizeof(said)), 0);
         unmapped = dn_page_base(of_the_parent);
         unmap(of_the_parent);
         dn_check_equal(*unmapped, 0);
