@@ -112,6 +112,7 @@ static dn_status_t dn_dsm_config_share(const char *share, uint32_t *together_p)
 dn_status_t dn_dsm_config_take(dn_dsm_t *dsm, const dn_dsm_config_t *config)
 {
     const uint64_t page = (uint64_t) sysconf(_SC_PAGESIZE);
+    const uint64_t pages = config->bytes / page + (0 != config->bytes % page);
     uint32_t protocol = 0;
 
     if (0 == config->ranks || DN_DSM_RANKS_MAX < config->ranks || config->rank >= config->ranks) {
@@ -119,8 +120,8 @@ dn_status_t dn_dsm_config_take(dn_dsm_t *dsm, const dn_dsm_config_t *config)
                      (unsigned) config->rank, (unsigned) config->ranks, DN_DSM_RANKS_MAX);
         return DN_ERR_PARAM;
     }
-    if (0 == config->bytes || UINT32_MAX / 2 < config->bytes / page || 0 == config->locks
-        || DN_DSM_LOCKS_MAX < config->locks) {
+    /* A run counts pages in 31 bits (dn_dsm_run_t). */
+    if (0 == pages || UINT32_MAX / 2 < pages || 0 == config->locks || DN_DSM_LOCKS_MAX < config->locks) {
         dn_log_error("shared memory: %llu bytes and %u locks: there is at least one of each, at most %u "
                      "pages of %u bytes and %u locks",
                      (unsigned long long) config->bytes, (unsigned) config->locks, UINT32_MAX / 2,
@@ -154,6 +155,6 @@ dn_status_t dn_dsm_config_take(dn_dsm_t *dsm, const dn_dsm_config_t *config)
     dsm->locks = config->locks;
     dsm->timeout_s = config->timeout_s;
     dsm->page_bytes = (uint32_t) page;
-    dsm->pages = (uint32_t) ((config->bytes + page - 1) / page);
+    dsm->pages = (uint32_t) pages;
     return DN_OK;
 }

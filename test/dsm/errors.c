@@ -123,6 +123,9 @@ static void configurations_are_checked(dn_world_t *world)
     wrong.locks = 0;
     refused(dn_dsm_open(&wrong, &dsm), DN_ERR_PARAM, "0 locks");
     wrong = right;
+    wrong.bytes = (uint64_t) (UINT32_MAX / 2) * PAGE + 1;
+    refused(dn_dsm_open(&wrong, &dsm), DN_ERR_PARAM, "at most 2147483647 pages");
+    wrong = right;
     wrong.folder = NULL;
     refused(dn_dsm_open(&wrong, &dsm), DN_ERR_PARAM, "no folder");
     wrong.folder = "/nowhere/at/all";
