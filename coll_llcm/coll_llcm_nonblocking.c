@@ -445,11 +445,14 @@ int coll_llcm_iallreduce(const void *sbuf, void *rbuf, dn_ompi_count_t count, st
  * The call that makes a request is collective, and may wait for the other processes.
  */
 /** @{ */
-/** MPI_Start() and MPI_Startall(). */
+/** MPI_Start() and MPI_Startall(). Open MPI does not look whether an operation is under way. */
 static int persistent_start(size_t count, ompi_request_t **requests)
 {
     for (size_t i = 0; i < count; i++) {
         coll_llcm_request_t *own = (coll_llcm_request_t *) requests[i];
+        if (OPAL_UNLIKELY(!REQUEST_COMPLETE(requests[i]))) {
+            return MPI_ERR_REQUEST;
+        }
         own->super.super.req_complete = REQUEST_PENDING;
         own->super.super.req_state = OMPI_REQUEST_ACTIVE;
         const dn_status_t status = nonblocking_begin(own);

@@ -349,6 +349,7 @@ static void run_exchanges(void)
         counter_close(&through_areas);
         counter_close(&counter);
         collectives_taken(MPI_COMM_WORLD);
+        collectives_start_once(MPI_COMM_WORLD);
         collectives_persistent_outlive(MPI_COMM_WORLD);
     }
 }

@@ -43,6 +43,8 @@ void collectives_persistent(MPI_Comm comm, verify_rng_t *rng);
 void collectives_persistent_outlive(MPI_Comm comm);
 /** Some of each kind, short ones, nonblocking and persistent; that coll_llcm takes them is checked. The communicator has a tree. */
 void collectives_taken(MPI_Comm comm);
+/** Persistent ones that are started again while they are under way: an error, and nothing else comes of it. As collectives_taken(). */
+void collectives_start_once(MPI_Comm comm);
 /** A communicator made by MPI_Comm_idup(), with blocking collectives meanwhile. */
 void collectives_idup(MPI_Comm comm, verify_rng_t *rng);
 /** Some on each of several communicators at once, in an order of this rank's own. @param here  differs between ranks. */

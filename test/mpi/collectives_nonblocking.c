@@ -390,6 +390,41 @@ void collectives_persistent_outlive(MPI_Comm comm)
     }
 }
 
+/** Fail unless a request is not started again. */
+static void check_refused(MPI_Request *request)
+{
+    int class = MPI_SUCCESS;
+
+    MPI_Error_class(MPI_Start(request), &class);
+    verify_that(MPI_ERR_REQUEST == class, "a persistent collective that is under way was started again");
+}
+
+void collectives_start_once(MPI_Comm comm)
+{
+    persistent_t all = {.count = 3, .apart = 1};
+
+    persistent_make(&all, comm, MPI_UINT64_T, MPI_UINT64_T, MPI_SUM);
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    for (uint64_t start = 0; start < STARTS; start++) {
+        persistent_fill(&all, start);
+        if (0 == all.rank) {
+            MPI_Startall(PERSISTENT, all.request);
+            /* These wait for the other ranks, which start nothing before the broadcast. */
+            check_refused(&all.request[ALLREDUCE]);
+            check_refused(&all.request[KINDS]);
+        }
+        MPI_Bcast(&start, 1, MPI_UINT64_T, 0, comm);
+        if (0 != all.rank) {
+            MPI_Startall(PERSISTENT, all.request);
+        }
+        MPI_Waitall(PERSISTENT, all.request, MPI_STATUSES_IGNORE);
+        persistent_check(&all, start);
+    }
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);
+    persistent_free(&all);
+    collectives_count();
+}
+
 void collectives_idup(MPI_Comm comm, verify_rng_t *rng)
 {
     MPI_Request request;
