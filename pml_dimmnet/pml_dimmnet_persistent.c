@@ -111,8 +111,9 @@ static int persistent_start(persistent_t *persistent)
 int mca_pml_dimmnet_start(size_t count, ompi_request_t **requests)
 {
     for (size_t i = 0; i < count; i++) {
-        if (!requests[i]->req_persistent) {
-            return OMPI_ERR_REQUEST;
+        /* Open MPI does not look whether a message is under way. */
+        if (!requests[i]->req_persistent || !REQUEST_COMPLETE(requests[i])) {
+            return MPI_ERR_REQUEST;
         }
         const int rc = persistent_start((persistent_t *) requests[i]);
         if (OPAL_UNLIKELY(OMPI_SUCCESS != rc)) {

@@ -116,6 +116,34 @@ static void cancelled_persistent_receive_starts_again(void)
     edges_must(MPI_Request_free(&request), "MPI_Request_free");
 }
 
+/* A receive that is active is not started again, and goes on. */
+static void active_receive_is_not_started_again(void)
+{
+    uint64_t value = 1;
+    MPI_Request request;
+    int class = MPI_SUCCESS;
+
+    /* pml/ob1 starts another one in its place. */
+    if (!edges.ask_all) {
+        return;
+    }
+    if (0 == edges.rank) {
+        edges_meet();
+        value = 5;
+        edges_must(MPI_Send(&value, 1, MPI_UINT64_T, 1, EDGES_TAG, edges.world), "MPI_Send");
+        return;
+    }
+    edges_must(MPI_Recv_init(&value, 1, MPI_UINT64_T, MPI_ANY_SOURCE, EDGES_TAG, edges.world, &request),
+               "MPI_Recv_init");
+    edges_must(MPI_Start(&request), "MPI_Start");
+    MPI_Error_class(MPI_Start(&request), &class);
+    verify_that(MPI_ERR_REQUEST == class, "a receive that is active was started again");
+    edges_meet();
+    edges_must(MPI_Wait(&request, MPI_STATUS_IGNORE), "MPI_Wait");
+    verify_that(5 == value, "a receive got something else as it was to be started again");
+    edges_must(MPI_Request_free(&request), "MPI_Request_free");
+}
+
 /* A cancel that meets its message: it comes with this receive, or it is there for the next one. */
 static void cancel_while_it_arrives_loses_nothing(void)
 {
@@ -244,6 +272,7 @@ const edges_check_t edges_cancel[] = {
     {"cancel_after_the_match_does_nothing", cancel_after_the_match_does_nothing, false},
     {"cancel_before_the_match_leaves_the_others", cancel_before_the_match_leaves_the_others, false},
     {"cancelled_persistent_receive_starts_again", cancelled_persistent_receive_starts_again, false},
+    {"active_receive_is_not_started_again", active_receive_is_not_started_again, false},
     {"cancel_while_it_arrives_loses_nothing", cancel_while_it_arrives_loses_nothing, false},
     {"cancelled_send_arrives_or_says_so", cancelled_send_arrives_or_says_so, false},
     {0},
