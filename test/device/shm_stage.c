@@ -75,21 +75,33 @@ static void hear(dn_peer_t *src, unsigned tag, const void *bytes, size_t len, vo
     check_message(src, tag, bytes, len);
 }
 
-/** Send one, now or not at all. */
-static dn_status_t try_to_say(dn_world_t *world, int rank, uint64_t number)
+/** Send what data holds, now or not at all. */
+static dn_status_t try_to_send(dn_world_t *world, int rank, uint64_t number)
 {
     const size_t len = length_of(number);
 
-    dn_test_fill(data, len, key_of(rank, number));
     return dn_botf(world->peer[rank], DN_WORLD_CHAN, number & 0xff, data, len / 3, data + len / 3,
                    len - len / 3);
+}
+
+static void compose(int rank, uint64_t number)
+{
+    dn_test_fill(data, length_of(number), key_of(rank, number));
+}
+
+/** Send one, now or not at all. */
+static dn_status_t try_to_say(dn_world_t *world, int rank, uint64_t number)
+{
+    compose(rank, number);
+    return try_to_send(world, rank, number);
 }
 
 static void say(dn_world_t *world, int rank, uint64_t number)
 {
     dn_status_t status;
 
-    while (DN_ERR_AGAIN == (status = try_to_say(world, rank, number))) {
+    compose(rank, number);
+    while (DN_ERR_AGAIN == (status = try_to_send(world, rank, number))) {
         dn_world_progress(world);
     }
     dn_check_equal(status, DN_OK);
