@@ -43,6 +43,19 @@ static inline size_t dn_test_length(uint64_t *state, size_t max)
     return len < max ? len : max;
 }
 
+/**
+ * Rounds of a test that repeats random ones: of @p all, so many of 100 as DN_TEST_ROUNDS says in the environment, but one at least.
+ * bootstrap says so where each round takes long; the other builds run all of them.
+ */
+static inline unsigned dn_test_rounds(unsigned all)
+{
+    const char *share = getenv("DN_TEST_ROUNDS");
+    const unsigned rounds =
+        NULL == share ? all : (unsigned) ((uint64_t) all * strtoul(share, NULL, 10) / 100);
+
+    return 0 == rounds ? 1 : rounds;
+}
+
 /** Byte i of the pattern that belongs to a key. */
 static inline uint8_t dn_test_byte(uint64_t key, size_t i)
 {

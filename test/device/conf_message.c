@@ -112,7 +112,7 @@ void messages_of_every_length_arrive_whole(dn_world_t *world)
 
 void messages_arrive_in_order(dn_world_t *world)
 {
-    exchange(world, 5000);
+    exchange(world, dn_test_rounds(5000));
 }
 
 /** Whether a message that dn_peek() shows is the next one of an exchange, and stays it until it is taken. */
@@ -129,7 +129,8 @@ static void check_shown(dn_peer_t *src, const dn_message_t *shown)
 
 void messages_are_taken_where_they_lie_or_by_handlers_in_order(dn_world_t *world)
 {
-    enum { COUNT = 3000, OTHER = 7 };
+    enum { OTHER = 7 };
+    const uint64_t count = dn_test_rounds(3000);
     uint8_t *data = malloc(1 << 20);
     uint64_t random = 4;
 
@@ -140,12 +141,12 @@ void messages_are_taken_where_they_lie_or_by_handlers_in_order(dn_world_t *world
     seen.max = attr.botf_max;
     dn_check_equal(dn_handler_set(world->port, DN_WORLD_CHAN, check_numbered, NULL), DN_OK);
     dn_check_equal(dn_handler_set(world->port, DN_WORLD_CHAN + 1, check_numbered, NULL), DN_OK);
-    for (uint64_t i = 0; 0 == world->rank && i < COUNT; i++) {
+    for (uint64_t i = 0; 0 == world->rank && i < count; i++) {
         const size_t len = length_of(i, &random, &attr);
         dn_test_fill(data, len, i);
         dn_world_send(world, peer, DN_WORLD_CHAN + (0 == i % OTHER), i & 0xff, data, len);
     }
-    while (1 == world->rank && seen.messages < COUNT) {
+    while (1 == world->rank && seen.messages < count) {
         dn_message_t message;
         const dn_status_t status = dn_peek(peer, DN_WORLD_CHAN, 1, &message);
 
@@ -247,7 +248,7 @@ static void kick_one(dn_world_t *world, dn_peer_t *peer, uint64_t number, uint64
 
 void windows_are_kicked_whole_or_shorter(dn_world_t *world)
 {
-    const uint64_t count = 3000;
+    const uint64_t count = dn_test_rounds(3000);
     uint64_t random = 5;
 
     dn_world_start(world);

@@ -145,11 +145,14 @@ static void fill_up(dn_world_t *world, uint64_t *sent, const dn_peer_attr_t *att
 
 void a_quarter_of_a_ring_is_filled_before_its_sender_waits(dn_world_t *world)
 {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-    /* Each length once. More states of the ring are tried where it takes no minute. */
-    in_every_state(world, 60, fill_up);
+    /* Each length once. */
+    enum { LENGTHS = 60 };
+
+#ifdef __SANITIZE_ADDRESS__
+    /* More states of the ring are tried where it takes no minute. */
+    in_every_state(world, LENGTHS, fill_up);
 #else
-    in_every_state(world, 300, fill_up);
+    in_every_state(world, LENGTHS + dn_test_rounds(240), fill_up);
 #endif
 }
 
@@ -178,7 +181,7 @@ static void send_longest(dn_world_t *world, uint64_t *sent, const dn_peer_attr_t
 
 void the_longest_message_goes_whenever_the_ring_is_empty(dn_world_t *world)
 {
-    in_every_state(world, 1000, send_longest);
+    in_every_state(world, dn_test_rounds(1000), send_longest);
 }
 
 /** Lengths to which a window of `max` bytes is cut: those around each change of path, then any. */
@@ -198,7 +201,7 @@ static size_t cut_of(uint64_t number, size_t max)
 
 void the_longest_windows_are_kicked_with_any_length(dn_world_t *world)
 {
-    const uint64_t count = 6000;
+    const uint64_t count = dn_test_rounds(6000);
     dn_peer_attr_t attr;
 
     dn_world_start(world);

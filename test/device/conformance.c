@@ -117,7 +117,7 @@ int main(int argc, char **argv)
     if (!is_here()) {
         return DN_TEST_SKIP;
     }
-    for (unsigned pass = 0; pass < (0 == file.seeds ? 1 : file.seeds); pass++) {
+    for (unsigned pass = 0; pass < dn_test_rounds(file.seeds); pass++) {
         char all[DN_WORLD_SETTINGS];
         int used = snprintf(all, sizeof(all), "%sfault=%s", settings, schedule);
         if (0 < file.seeds) {

@@ -520,6 +520,7 @@ static void offer(dn_world_t *world)
 /** One attack after the other by one process, while the two others work. `spares` the connection of the witness. */
 static void fight(dn_world_t *world, void (*attack)(dn_world_t *, uint64_t *), int spares, int reconnects)
 {
+    const unsigned rounds = dn_test_rounds(ROUNDS);
     uint64_t random = 1 + (uint64_t) world->rank;
 
     world->config.max_peers = 16;
@@ -533,7 +534,7 @@ static void fight(dn_world_t *world, void (*attack)(dn_world_t *, uint64_t *), i
     dn_world_connect(world);
     if (ATTACKER == world->rank) {
         take_position(world);
-        for (uint64_t i = 0; i < ROUNDS; i++) {
+        for (uint64_t i = 0; i < rounds; i++) {
             attack(world, &random);
             dn_test_log.expected = 1;
             for (int k = 0; k < 4; k++) {

@@ -23,11 +23,12 @@ static int is_zero(const uint8_t *at, uint64_t len)
 static void pieces_are_apart_and_come_back(dn_world_t *world)
 {
     dn_piece_t piece[PIECES] = {{0}};
+    const unsigned steps = dn_test_rounds(STEPS);
     dn_pieces_t pieces;
 
     dn_world_start(world);
     dn_pieces_open(&pieces, world->port);
-    for (int step = 0; step < STEPS; step++) {
+    for (unsigned step = 0; step < steps; step++) {
         const size_t i = dn_test_below(&world->random, PIECES);
         dn_key_t key;
         uint64_t off;

@@ -87,7 +87,7 @@ static int64_t window[13 * PLACES];
 /** What all add is there; what is fetched was there; and a range that is not in the window is refused, by the target. */
 static void far_targets_do_what_they_are_asked(dn_world_t *world)
 {
-    const int next = (world->rank + 1) % world->size;
+    const int next = (world->rank + 1) % world->size, rounds = (int) dn_test_rounds(ROUNDS);
     int64_t ones[WORDS], old[WORDS], one = 1, was = 0;
 
     for (int i = 0; i < WORDS; i++) {
@@ -95,7 +95,7 @@ static void far_targets_do_what_they_are_asked(dn_world_t *world)
     }
     memset(window, 0, sizeof(window));
     open_window(world, window, sizeof(window), 0);
-    for (int i = 0; i < ROUNDS; i++) {
+    for (int i = 0; i < rounds; i++) {
         for (int rank = 0; rank < world->size; rank++) {
             if (rank != world->rank) {
                 dn_check_equal(accumulate(rank, DN_ACC_SUM, ones, NULL, 0, WORDS, NULL, NULL), DN_OK);
@@ -104,14 +104,14 @@ static void far_targets_do_what_they_are_asked(dn_world_t *world)
     }
     meet();
     for (int i = 0; i < WORDS; i++) {
-        dn_check_equal(window[i], ROUNDS * (world->size - 1));
+        dn_check_equal(window[i], rounds * (world->size - 1));
     }
     dn_check_equal(accumulate(next, DN_ACC_NO_OP, NULL, old, 0, WORDS, NULL, NULL), DN_OK);
     for (int i = 0; i < WORDS; i++) {
-        dn_check_equal(old[i], ROUNDS * (world->size - 1));
+        dn_check_equal(old[i], rounds * (world->size - 1));
     }
     meet();
-    const int64_t full = ROUNDS * (world->size - 1);
+    const int64_t full = rounds * (world->size - 1);
     dn_check_equal(accumulate(next, DN_ACC_REPLACE, &one, &was, 8, 1, NULL, &one), DN_OK);
     dn_check_equal(was, full);
     dn_check_equal(accumulate(next, DN_ACC_REPLACE, &one, &was, 8, 1, NULL, &full), DN_OK);
@@ -174,11 +174,12 @@ static void layouts_are_kept_apart(dn_world_t *world)
 static void locks_keep_all_others_off(dn_world_t *world)
 {
     int64_t one = 1, was, before;
+    const unsigned locked = dn_test_rounds(LOCKED);
     uint64_t kept = 0;
 
     memset(window, 0, sizeof(window));
     open_window(world, window, 4096, 2);
-    for (int i = 0; i < LOCKED; i++) {
+    for (unsigned i = 0; i < locked; i++) {
         const bool exclusive = 0 != dn_test_below(&world->random, 3);
 
         dn_check_equal(dn_rma_lock(&part.win, 0, exclusive), DN_OK);

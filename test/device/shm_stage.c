@@ -201,35 +201,35 @@ static void a_receiver_that_does_not_read_keeps_its_own_granules_only(dn_world_t
 /** Messages to all as they come, while one of them often looks away; at first it has the whole stage. */
 static void a_full_stage_loses_and_reorders_nothing(dn_world_t *world)
 {
-    enum { COUNT = 2000 };
-    uint64_t number[] = {COUNT, 1, 1, 1};
+    const uint64_t count = dn_test_rounds(2000);
+    uint64_t number[] = {count, 1, 1, 1};
 
     start_staged(world, 4);
     if (SENDER == world->rank) {
         number[FIRST] = say_all_that_fits(world, FIRST, number[FIRST]);
-        while (number[FIRST] < COUNT || number[SECOND] < COUNT || number[THIRD] < COUNT) {
+        while (number[FIRST] < count || number[SECOND] < count || number[THIRD] < count) {
             const int rank = (int) dn_test_below(&world->random, THIRD + 1);
             const dn_status_t status =
-                number[rank] < COUNT ? try_to_say(world, rank, number[rank]) : DN_ERR_AGAIN;
+                number[rank] < count ? try_to_say(world, rank, number[rank]) : DN_ERR_AGAIN;
             number[rank] += DN_OK == status;
             if (DN_OK != status) {
                 dn_check_equal(status, DN_ERR_AGAIN);
                 dn_world_progress(world);
             }
-            if (COUNT / 10 == number[SECOND]) {
+            if (count / 10 == number[SECOND]) {
                 dn_world_post(world, GO, 1);
             }
         }
         dn_world_barrier(world);
-        dn_check(COUNT - COUNT / 10 >= world->board->seat[SECOND].word[STAGED]);
+        dn_check(count - count / 10 >= world->board->seat[SECOND].word[STAGED]);
         dn_check(0 < world->board->seat[SECOND].word[STAGED]);
     } else {
         if (FIRST == world->rank) {
             dn_world_sleep(world, SENDER, GO, 1);
         }
-        while (heard < COUNT) {
+        while (heard < count) {
             const uint64_t more = 1 + dn_test_below(&world->random, 60);
-            hear_until(world, heard + more < COUNT ? heard + more : COUNT);
+            hear_until(world, heard + more < count ? heard + more : count);
             for (int i = FIRST == world->rank ? 100 : 0; 0 < i; i--) {
                 sched_yield();
             }
@@ -387,17 +387,17 @@ static void hear_nested(dn_peer_t *src, unsigned tag, const void *bytes, size_t 
 
 static void a_handler_that_progresses_keeps_its_message(dn_world_t *world)
 {
-    enum { COUNT = 2000 };
+    const uint64_t count = dn_test_rounds(2000);
 
     open_staged(world, 2, hear_nested);
     dn_world_connect(world);
     if (SENDER == world->rank) {
-        for (uint64_t i = 0; i < COUNT; i++) {
+        for (uint64_t i = 0; i < count; i++) {
             say(world, FIRST, i);
         }
     } else {
-        hear_until(world, COUNT);
-        dn_check(COUNT / 10 < staged);
+        hear_until(world, count);
+        dn_check(count / 10 < staged);
     }
     dn_world_stop(world);
 }

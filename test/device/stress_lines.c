@@ -93,6 +93,7 @@ static void send_one(dn_world_t *world, dn_peer_t *peer, uint32_t number, size_t
 
 static void stress(dn_world_t *world)
 {
+    const uint32_t messages = dn_test_rounds(MESSAGES);
     uint64_t random = 8;
     dn_peer_attr_t attr;
 
@@ -102,17 +103,17 @@ static void stress(dn_world_t *world)
     longest = attr.botf_max;
     drawn = random;
     dn_check_equal(dn_handler_set(world->port, DN_WORLD_CHAN, receive, NULL), DN_OK);
-    for (uint32_t i = 0; i < MESSAGES; i++) {
+    for (uint32_t i = 0; i < messages; i++) {
         send_one(world, peer, i, draw_length(&random));
         if (0 == i % CORE_SHARE) {
             dn_world_progress(world);
         }
     }
-    while (received < MESSAGES) {
+    while (received < messages) {
         dn_world_progress(world);
     }
     dn_world_stop(world);
-    dn_check_equal(received, MESSAGES);
+    dn_check_equal(received, messages);
 }
 
 int main(void)

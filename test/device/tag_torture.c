@@ -9,7 +9,7 @@
  *   tag_torture [-s SEED] [-n ROUNDS] [-t THREADS] [-p PROCESSES] [-v VARIANT]
  *
  *   -s   what the mix follows from; default: a new one, which is printed
- *   -n   rounds of each thread, of up to 40 messages each; default 25
+ *   -n   rounds of each thread, of up to 40 messages each; default 25, or dn_test_rounds() of them
  *   -t   threads of each process that use the engine, 1 to 3; default: 1, then 3
  *   -p   processes, 2 to 4; default: 3
  *   -v   this variant alone, by its name in the table below
@@ -34,6 +34,7 @@
 #include "dn_tag.h"
 
 enum {
+    ROUNDS = 25,
     MESSAGES = 40, /**< of a round, of all processes */
     CONTEXTS = 3,  /**< of a round; the first is shared by the threads */
     THREADS = 3,
@@ -100,7 +101,7 @@ static struct {
     unsigned threads; /**< 0: 1, then THREADS */
     int processes;
     const char *variant;
-} option = {.rounds = 25, .processes = 3};
+} option = {.processes = 3};
 
 #if defined(__SANITIZE_THREAD__)
 /**
@@ -668,6 +669,7 @@ static void read_options(int argc, char **argv)
     int name;
 
     option.seed = (uint64_t) time(NULL);
+    option.rounds = dn_test_rounds(ROUNDS);
     while (-1 != (name = getopt(argc, argv, "s:n:t:p:v:"))) {
         switch (name) {
         case 's':

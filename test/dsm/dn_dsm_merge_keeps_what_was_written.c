@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "dn_atomic.h"
+#include "../dn_test.h"
 #include "dn_dsm_diff.h"
 
 #define PAGE 4096u
@@ -44,8 +45,9 @@ static uint8_t lot(void)
 static void bytes_that_equal_the_twin_are_replaced(void)
 {
     static uint8_t before[PAGE], old[PAGE];
+    const unsigned turns = dn_test_rounds(TURNS);
 
-    for (int turn = 0; turn < TURNS; turn++) {
+    for (unsigned turn = 0; turn < turns; turn++) {
         for (size_t i = 0; i < PAGE; i++) {
             old[i] = twin[i] = lot();
             /* Also by the top bit alone, and by the lowest. */
@@ -80,13 +82,14 @@ static void *write_meanwhile(void *arg)
 static void bytes_that_are_written_meanwhile_stay(void)
 {
     static uint8_t last[64];
+    const unsigned turns = dn_test_rounds(100 * TURNS);
     pthread_t writer;
 
     memset(page, 0, PAGE);
     memset(twin, 0, PAGE);
     memset(fresh, 0, PAGE);
     check(0 == pthread_create(&writer, NULL, write_meanwhile, last), "a thread starts");
-    for (uint32_t turn = 0; turn < 100 * TURNS; turn++) {
+    for (uint32_t turn = 0; turn < turns; turn++) {
         /* Of the odd bytes the others know nothing: they are 0, which is never written. */
         for (size_t i = 0; i < 64; i += 2) {
             fresh[i] = (uint8_t) turn;

@@ -94,8 +94,10 @@ static int receive_one(traffic_t *t)
     return 1;
 }
 
-static void go_round(uint32_t lines, uint64_t messages)
+/** @param[in] all  Messages, of which dn_test_rounds() go round. */
+static void go_round(uint32_t lines, unsigned all)
 {
+    const unsigned messages = dn_test_rounds(all);
     static traffic_t t;
 
     memset(&t, 0, sizeof(t));

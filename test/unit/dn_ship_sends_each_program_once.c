@@ -216,6 +216,7 @@ static void any_mix_of_transfers(void **state)
 {
     static dn_ship_pair_t pair;
     static fleet_t fleet;
+    const unsigned turns = dn_test_rounds(3000);
     uint64_t random = 1;
     unsigned started = 0;
 
@@ -223,7 +224,7 @@ static void any_mix_of_transfers(void **state)
         fleet.prog[i] = dn_ship_make(i, 2 + dn_test_length(&random, 100000));
         fleet.slot[i] = DN_SHIP_SLOTS;
     }
-    for (unsigned turn = 0; turn < 3000; turn++) {
+    for (unsigned turn = 0; turn < turns; turn++) {
         const size_t i = dn_test_below(&random, SOME);
         uint32_t slot = 0;
         if (DN_SHIP_SLOTS != fleet.slot[i]) {

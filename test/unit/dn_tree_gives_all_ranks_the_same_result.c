@@ -35,6 +35,7 @@ typedef struct operation {
 
 static forest_t forest;
 static operation_t operation[OPERATIONS];
+static unsigned operations;     /**< of them, in each run */
 static unsigned at[FOREST_MAX]; /**< operations that a rank has completed */
 static int under_way[FOREST_MAX];
 static uint8_t in[FOREST_MAX][FOREST_MAX * BYTES];
@@ -208,7 +209,7 @@ static void draw_operations(uint64_t *random)
 {
     const int ordered = dn_tree_ordered(forest.tree[0]);
 
-    for (unsigned i = 0; i < OPERATIONS; i++) {
+    for (unsigned i = 0; i < operations; i++) {
         operation_t *op = &operation[i];
         /* Streams of one kind and root let ranks run ahead. */
         const int again = 0 < i && 0 != dn_test_below(random, 4);
@@ -229,7 +230,7 @@ static void draw_operations(uint64_t *random)
 /** One turn of a rank. @return 1: it has completed all. */
 static int turn(uint32_t rank)
 {
-    if (OPERATIONS == at[rank]) {
+    if (operations == at[rank]) {
         return 1;
     }
     const operation_t *op = &operation[at[rank]];
@@ -243,7 +244,7 @@ static int turn(uint32_t rank)
     check(rank, op);
     under_way[rank] = 0;
     at[rank]++;
-    return OPERATIONS == at[rank];
+    return operations == at[rank];
 }
 
 /** Run all; a rank that has its turn often has several in a row. */
@@ -263,7 +264,7 @@ static void run(uint64_t *random)
             turn(rank);
         }
         for (uint32_t r = 0; r < forest.ranks; r++) {
-            done += OPERATIONS == at[r];
+            done += operations == at[r];
         }
         assert_true(turns++ < 4000000);
     }
@@ -331,5 +332,7 @@ int main(void)
         cmocka_unit_test(few_ranks),
         cmocka_unit_test(many_ranks),
     };
+
+    operations = dn_test_rounds(OPERATIONS);
     return cmocka_run_group_tests(tests, dn_unit_setup, NULL);
 }

@@ -56,6 +56,7 @@ static void *area[FOREST_MAX][FOREST_MAX];
 static dn_tree_long_t *lng[FOREST_MAX];
 static int grouped; /**< the ranks learn in groups */
 static operation_t operation[OPERATIONS];
+static unsigned operations;     /**< of them, in each run */
 static unsigned at[FOREST_MAX]; /**< operations that a rank has completed */
 static int under_way[FOREST_MAX];
 static ends_t ends[FOREST_MAX];
@@ -282,7 +283,7 @@ static void check(uint32_t rank, const operation_t *op)
 
 static void draw_operations(uint64_t *random)
 {
-    for (unsigned i = 0; i < OPERATIONS; i++) {
+    for (unsigned i = 0; i < operations; i++) {
         operation_t *op = &operation[i];
         /* Streams of one kind and root let ranks run ahead. */
         const int again = 0 < i && 0 != dn_test_below(random, 3);
@@ -299,7 +300,7 @@ static void draw_operations(uint64_t *random)
 /** One turn of a rank. */
 static void turn(uint32_t rank)
 {
-    if (OPERATIONS == at[rank]) {
+    if (operations == at[rank]) {
         return;
     }
     const operation_t *op = &operation[at[rank]];
@@ -327,7 +328,7 @@ static void run(uint64_t *random)
         }
         done = 0;
         for (uint32_t r = 0; r < forest.ranks; r++) {
-            done += OPERATIONS == at[r];
+            done += operations == at[r];
         }
         assert_true(turns++ < 4000000);
     }
@@ -425,7 +426,7 @@ static void any_groups(void **state)
         plant(ranks);
         /* Lines are counted in 64 bits, which no step may cut: the ranks pass a limit amid their operations. */
         const uint64_t limit = 0 == ranks % 3 ? 1000 : UINT64_C(1) << (30 + ranks % 3);
-        form_groups(&random, limit - 1000);
+        form_groups(&random, limit - 1000 * operations / OPERATIONS);
         run(&random);
         assert_true(limit < dn_tree_long_lines(area[0][0]));
         for (int again = 0; again < 2; again++) {
@@ -616,5 +617,7 @@ int main(void)
         cmocka_unit_test(each_is_woken_once_a_test),
         cmocka_unit_test(a_lost_rank_ends_the_operation),
     };
+
+    operations = dn_test_rounds(OPERATIONS);
     return cmocka_run_group_tests(tests, dn_unit_setup, NULL);
 }
