@@ -985,22 +985,39 @@ static int run(const dn_world_test_t *test, size_t tests, const dn_variant_t *va
     return failed;
 }
 
+/** run() in a process of its own. @return its process. */
+static pid_t begin(const dn_world_test_t *test, size_t tests, const dn_variant_t *variant, const char *only)
+{
+    fflush(NULL);
+    const pid_t begun = fork();
+
+    if (0 == begun) {
+        exit(run(test, tests, variant, only));
+    }
+    return begun;
+}
+
+/** Over all devices at once, since processes mostly wait here until others are taken for lost. */
 int main(int argc, char **argv)
 {
     static const dn_variant_t shm = {.file = "errors", .device = "shm"};
+    static const dn_variant_t ipnuma = {.file = "errors", .device = "ipnuma:lo", .settings = "timeout_s=10"};
+    static const dn_variant_t ofi = {.file = "errors", .device = "ofi:net@lo", .settings = "timeout_s=10"};
     const char *only = 1 < argc ? argv[1] : NULL;
-    int failed = run(everywhere, sizeof(everywhere) / sizeof(everywhere[0]), &shm, only);
+    pid_t begun[3];
+    int count = 0, failed = 0;
 
+    begun[count++] = begin(everywhere, sizeof(everywhere) / sizeof(everywhere[0]), &shm, only);
     if (dn_device_known("ipnuma")) {
-        static const dn_variant_t ipnuma = {
-            .file = "errors", .device = "ipnuma:lo", .settings = "timeout_s=10"};
-        failed |= run(by_network, sizeof(by_network) / sizeof(by_network[0]), &ipnuma, only);
+        begun[count++] = begin(by_network, sizeof(by_network) / sizeof(by_network[0]), &ipnuma, only);
     }
     /* Sanitizers do not see what libfabric does with memory and threads. */
     if (!SANITIZED && dn_device_known("ofi")) {
-        static const dn_variant_t ofi = {
-            .file = "errors", .device = "ofi:net@lo", .settings = "timeout_s=10"};
-        failed |= run(by_network, sizeof(by_network) / sizeof(by_network[0]), &ofi, only);
+        begun[count++] = begin(by_network, sizeof(by_network) / sizeof(by_network[0]), &ofi, only);
+    }
+    while (0 < count--) {
+        int status = 0;
+        failed |= 0 > begun[count] || begun[count] != waitpid(begun[count], &status, 0) || 0 != status;
     }
     return failed;
 }
