@@ -18,6 +18,7 @@ AC_DEFUN([DN_OPTIONS], [
     dn_sanitizer=$enable_sanitizer
     AM_CONDITIONAL([DN_LIBFUZZER], [test fuzzer = "$dn_sanitizer"])
     AM_CONDITIONAL([DN_SANITIZER], [test no != "$dn_sanitizer"])
+    AM_CONDITIONAL([DN_THREAD_SANITIZER], [test thread = "$dn_sanitizer"])
 
     AC_ARG_WITH([mcadir],
         [AS_HELP_STRING([--with-mcadir=DIR], [install the Open MPI components in DIR @<:@LIBDIR/openmpi@:>@])],
