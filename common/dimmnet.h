@@ -505,8 +505,7 @@ DN_API void dn_segment_key(const dn_segment_t *segment, dn_key_t *key_p);
  *             - DN_OK          complete: local memory may be reused, PUSHed bytes are visible at the
  *                              target, comp is never signalled;
  *             - DN_INPROGRESS  comp is signalled once from dn_progress(), with DN_OK (same meaning) or an error. Without
- *                              comp the transfer has ended when dn_flush() returns DN_OK; whether with an error, as for a stale
- *                              key, is not told then. A caller that has to know gives a comp.
+ *                              comp it is dn_flush() that tells: the transfer has ended, and with which error.
  *             Status words are stored (release) after the bytes, the local one even on DN_OK. The
  *             target may poll for the remote one. (Martini defined the remote one, and left it out.)
  * Ordering:   none between transfers, nor between blocks, unless separated by dn_fence().
@@ -574,7 +573,7 @@ static inline dn_status_t dn_cas(dn_peer_t *peer, const dn_key_t *key, uint64_t 
 
 /**
  * Order operations towards @p peer: those that were started before this call returned DN_OK take effect before those
- * that are started later.
+ * that are started later. This tells no error of an operation: dn_flush() does.
  * @retval DN_OK          the order holds.
  * @retval DN_INPROGRESS  not yet, as earlier transfers still run: call dn_progress(), then this again.
  */
@@ -582,9 +581,19 @@ DN_API dn_status_t dn_fence(dn_peer_t *peer);
 
 /**
  * Are all PUSHes, PULLs and atomics to @p peer complete at both ends? This makes progress once, and never blocks.
- * @retval DN_OK           all have ended: those that were not refused are complete. Only comp tells of one that was refused.
+ *
+ * An operation without comp that fails after its call has returned DN_INPROGRESS leaves its error with the peer. The call that finds
+ * all operations ended returns the error, and takes it away. Of several errors the first one is kept. An error that the operation's own
+ * call, or its comp, has told is not kept.
+ *
+ * Threads: of several threads that flush one peer, one gets the error.
+ *
+ * @retval DN_OK           all have ended, and those without comp have not failed since the last answer.
  * @retval DN_INPROGRESS   not yet: call this again.
- * @retval DN_ERR_UNREACH  the peer is gone. The operations in flight have been signalled with this error.
+ * @retval DN_ERR_UNREACH  the peer is gone: dn_disconnect(). The operations in flight have been signalled with this error.
+ * Other errors as of the operation. All have ended; which of them have failed is not known. The peer can still be used.
+ *
+ * Pinned by test/device/conf_transfer.c and conf_death.c.
  */
 DN_API dn_status_t dn_flush(dn_peer_t *peer);
 /** @} */

@@ -37,7 +37,7 @@
 #include "dn_turn.h"
 
 /** Version of all that a device sees of libdimmnet. Each change of that adds 1. */
-#define DN_DEVICE_VERSION 5
+#define DN_DEVICE_VERSION 6
 /** Most bytes of a device's name. Addresses hold the name. */
 #define DN_DEVICE_NAME_MAX 8
 
@@ -144,6 +144,7 @@ typedef struct dn_peer_base {
     /** Transfers that are in flight after their call has returned. Changed by fetch-and-add: a fence that loads 0 with
      * acquire comes after all of them, whichever thread has ended them. */
     uint32_t outstanding;
+    uint32_t failed; /**< dn_status_t that dn_flush() has to tell: dn_peer_keep_error(). Atomic */
     uint32_t life;   /**< enum dn_peer_life */
     uint32_t doubt;  /**< enum dn_peer_doubt */
     uint32_t closed; /**< not 0: dn_port_peer_closed() was called. Under the port's lock */
@@ -185,6 +186,18 @@ static inline int dn_peer_is_lost(const dn_peer_base_t *peer)
 static inline int dn_peer_is_doubted(const dn_peer_base_t *peer)
 {
     return DN_PEER_TRUSTED != dn_load_acquire_u32(&peer->doubt);
+}
+
+/**
+ * An operation that its call has left in progress ends with @p status. Without a comp, keep an error for dn_flush(). Who ends the
+ * operation calls this before the store by which a fence finds the operation ended. DN_ERR_UNREACH is not kept, as dn_flush() finds by
+ * itself that a peer is gone.
+ */
+static inline void dn_peer_keep_error(dn_peer_base_t *peer, const dn_comp_t *comp, dn_status_t status)
+{
+    if (NULL == comp && 0 > status && DN_ERR_UNREACH != status) {
+        (void) dn_cas_acq_rel_u32(&peer->failed, DN_OK, (uint32_t) status);
+    }
 }
 
 /** Table of a device. An entry may be NULL only where its comment says what NULL means. */

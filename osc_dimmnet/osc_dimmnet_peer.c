@@ -124,11 +124,13 @@ enum osc_reached ompi_osc_dimmnet_reached(ompi_communicator_t *comm)
 {
     enum osc_reached how = mca_osc_dimmnet_component.maps ? OSC_ALL_MAPPED : OSC_ALL_CONNECTED;
 
+    /* Peers that are found gone are lost now, for dn_fence(). dn_flush() would take an error away from who flushes. */
+    dn_progress(mca_osc_dimmnet_component.port);
     for (int rank = 0; rank < ompi_comm_size(comm); rank++) {
         dn_peer_t *peer = ompi_osc_dimmnet_peer(comm, rank);
         dn_peer_attr_t attr;
 
-        if (DN_ERR_UNREACH == dn_flush(peer)) {
+        if (DN_ERR_UNREACH == dn_fence(peer)) {
             /* The peer counts as lost for ever, even if its process lives: the new window would not be told of its loss. */
             return OSC_NOT_ALL;
         }

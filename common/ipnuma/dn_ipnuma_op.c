@@ -85,7 +85,10 @@ int dn_ipnuma_signal(dn_ipnuma_t *ipnuma)
     for (;;) {
         dn_ipnuma_lock(ipnuma);
         dn_ipnuma_op_t *op = dn_fifo_pop(&ipnuma->done);
+        dn_comp_t *comp = NULL;
         if (NULL != op) {
+            comp = DN_IPNUMA_AMO == op->kind ? op->amo.comp : op->xfer.comp;
+            dn_peer_keep_error(&op->peer->base, comp, op->status);
             op->peer->ops--;
             dn_fetch_sub_release(&op->peer->base.outstanding, 1);
         }
@@ -93,7 +96,6 @@ int dn_ipnuma_signal(dn_ipnuma_t *ipnuma)
         if (NULL == op) {
             return n;
         }
-        dn_comp_t *comp = DN_IPNUMA_AMO == op->kind ? op->amo.comp : op->xfer.comp;
         const dn_status_t status = op->status;
         dn_ipnuma_op_free(op);
         if (NULL != comp) {

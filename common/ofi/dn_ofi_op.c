@@ -242,6 +242,7 @@ static void dn_ofi_hand_over(dn_ofi_t *ofi, dn_ofi_op_t *op)
     }
     /* Count the operation as handed until the core processor has it. So a fence of another thread always finds the operation. */
     dn_ofi_lock(ofi);
+    dn_peer_keep_error(&op->peer->base, op->xfer.comp, op->status);
     op->peer->rma.handed--;
     dn_ofi_unlock(ofi);
     if (DN_INPROGRESS == op->status) {

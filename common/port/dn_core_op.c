@@ -111,6 +111,7 @@ void dn_core_finish(dn_port_t *port, dn_core_op_t *op, dn_status_t status)
     if (DN_OK == status && DN_CORE_OP_AMO != op->kind) {
         dn_count(&port->counters.ring_bytes, op->xfer.len);
     }
+    dn_peer_keep_error(op->peer, comp, status);
     dn_fetch_add_acq_rel(&op->peer->outstanding, (uint32_t) -1);
     dn_core_op_drop(&port->core, op);
     if (NULL != comp) {

@@ -287,6 +287,8 @@ static void dn_peer_dress(dn_port_t *port, dn_peer_base_t *peer)
 
     peer->closed = 0;
     dn_store_relaxed_u32(&peer->wanted, 0);
+    /* Of what an earlier connection has left. */
+    dn_store_relaxed_u32(&peer->failed, DN_OK);
     if (NULL != peer->fault) {
         dn_peer_undress(port, peer);
     }
@@ -636,8 +638,22 @@ dn_status_t dn_fence(dn_peer_t *peer)
     return DN_PEER_OP(peer, fence)(peer);
 }
 
-dn_status_t dn_flush(dn_peer_t *peer)
+dn_status_t dn_flush(dn_peer_t *hot)
 {
-    dn_progress(((dn_peer_base_t *) peer)->iface->port);
-    return dn_fence(peer);
+    dn_peer_base_t *peer = (dn_peer_base_t *) hot;
+
+    dn_progress(peer->iface->port);
+    const dn_status_t status = dn_fence(hot);
+    if (DN_OK != status) {
+        return status;
+    }
+    /* The fence has found the operations ended by an acquire: what was stored before their ends is seen by relaxed loads. An operation
+     * may have ended because the peer is gone, although the fence of the device does not say so yet. */
+    if (dn_peer_is_doubted(peer) || 0 != dn_load_relaxed_u32(&peer->wanted)) {
+        return DN_ERR_UNREACH;
+    }
+    if (DN_OK == dn_load_relaxed_u32(&peer->failed)) {
+        return DN_OK;
+    }
+    return (dn_status_t) dn_swap_acq_rel(&peer->failed, DN_OK);
 }

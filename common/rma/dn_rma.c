@@ -344,7 +344,8 @@ void dn_rma_win_place(dn_rma_win_t *win)
         dn_rma_lock_open(&win->far[rank]);
         /* From here on its messages are heeded: pairs with the load in dn_rma_is_from(), in another thread perhaps. */
         dn_store_release(&win->far[rank].peer, peer);
-        if (DN_ERR_UNREACH == dn_flush(peer)) {
+        /* Not dn_flush(), which would take an error away from who flushes. */
+        if (DN_ERR_UNREACH == dn_fence(peer)) {
             /* It was lost before, when dn_rma_lost() did not find it here. */
             dn_store_release_u32(&win->far[rank].lost, 1);
         }

@@ -300,6 +300,11 @@ dn_status_t dn_shm_share(dn_shm_peer_t *peer, const dn_xfer_t *xfer, uint64_t re
 static void dn_shm_share_signal(dn_shm_t *shm, dn_shm_share_t *share, int owed, dn_status_t status)
 {
     dn_comp_t *comp = share->xfer.comp;
+    if (DN_ERR_UNSUPPORTED == status) {
+        /* Nobody falls back once the call has returned. */
+        status = DN_ERR_ACCESS;
+    }
+    dn_peer_keep_error(&share->peer->base, comp, status);
     dn_fetch_add_acq_rel(&share->peer->base.outstanding, (uint32_t) -1);
     if (owed) {
         dn_shm_share_owe(shm, share);
@@ -307,8 +312,7 @@ static void dn_shm_share_signal(dn_shm_t *shm, dn_shm_share_t *share, int owed, 
         dn_shm_share_turn(shm, share, DN_SHM_SHARE_FREE);
     }
     if (NULL != comp) {
-        /* Nobody falls back once the call has returned. */
-        comp->fn(comp, DN_ERR_UNSUPPORTED == status ? DN_ERR_ACCESS : status);
+        comp->fn(comp, status);
     }
 }
 

@@ -50,6 +50,10 @@ static dn_status_t dn_emulate_room(dn_emulate_peer_t *peer, size_t len, dn_windo
     }
     const dn_status_t status = dn_botf_reserve(peer->inner, sizeof(dn_emulate_head_t) + len, window);
     dn_count(&emulate->iface.counters->credit_waits, DN_ERR_AGAIN == status);
+    if (DN_ERR_UNREACH == status) {
+        /* The second port's peer is gone. Until dn_emulate_inner_lost() is called, only this tells dn_flush(). */
+        dn_store_relaxed_u32(&peer->base.wanted, 1);
+    }
     return status;
 }
 

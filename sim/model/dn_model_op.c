@@ -147,6 +147,7 @@ int dn_model_signal(dn_model_iface_t *iface)
             iface->done_tail = &iface->done;
         }
         dn_op_unlink(op);
+        dn_peer_keep_error(&op->peer->base, comp, status);
         op->peer->base.outstanding--;
         op->iface = NULL;
         dn_model_op_give(op);

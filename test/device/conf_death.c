@@ -281,6 +281,54 @@ void sending_to_a_closed_port_ends(dn_world_t *world)
     dn_world_post(world, 1, 1);
 }
 
+/** Fill the ring of rank 1, and start an atomic operation that waits for room, unless the device runs atomic operations by itself. */
+static dn_status_t start_behind_messages(dn_world_t *world, uint64_t *old)
+{
+    const dn_amo_t amo = {
+        .op = DN_AMO_ADD, .width = 8, .operand = 1, .result = old, .key = &world->board->seat[1].key[1]};
+    uint64_t data = 0;
+    dn_status_t status = DN_OK;
+
+    for (unsigned refusals = 0; refusals < 100; refusals += DN_OK != status) {
+        status = dn_botf(world->peer[1], DN_WORLD_CHAN, 0, &data, sizeof(data), NULL, 0);
+        dn_check(DN_OK == status || DN_ERR_AGAIN == status);
+    }
+    status = DN_ERR_AGAIN;
+    for (unsigned i = 0; i < 100 && DN_ERR_AGAIN == status; i++) {
+        status = dn_atomic(world->peer[1], &amo);
+    }
+    dn_check(DN_OK == status || DN_INPROGRESS == status || DN_ERR_AGAIN == status);
+    return status;
+}
+
+void a_flush_to_a_closed_port_tells(dn_world_t *world)
+{
+    uint64_t old = UINT64_MAX;
+
+    start_with_segments(world);
+    if (1 == world->rank) {
+        dn_world_post(world, 0, 1);
+        dn_world_sleep(world, 0, 0, 1);
+        dn_close(world->port);
+        world->port = NULL;
+        dn_world_post(world, 1, 1);
+        dn_world_await(world, 0, 1, 1);
+        return;
+    }
+    dn_world_await(world, 1, 0, 1);
+    dn_status_t status = start_behind_messages(world, &old);
+    const int started = DN_ERR_AGAIN != status;
+    dn_world_post(world, 0, 1);
+    dn_world_sleep(world, 1, 1, 1);
+    while (DN_INPROGRESS == (status = dn_flush(world->peer[1]))) {
+        sched_yield();
+    }
+    /* It may have taken effect, but it has not ended in silence. */
+    dn_check(DN_ERR_UNREACH == status || (DN_OK == status && (!started || UINT64_MAX != old)));
+    dn_close(world->port);
+    dn_world_post(world, 1, 1);
+}
+
 /** Some operations that go by messages: pieces of 8 bytes on one side, more than fit into the ring at once; and an atomic one. */
 static void start_by_messages(dn_world_t *world, uint8_t *data, dn_prog_t *prog, dn_world_comp_t ended[3])
 {

@@ -284,6 +284,61 @@ void flush_waits_for_transfers_without_completion(dn_world_t *world)
     dn_world_stop(world);
 }
 
+/** Flush until all has ended. @return what the flush says then. */
+static dn_status_t flush_all(dn_peer_t *peer)
+{
+    dn_status_t status;
+
+    while (DN_INPROGRESS == (status = dn_flush(peer))) {
+        sched_yield();
+    }
+    return status;
+}
+
+/** Start an operation without a completion: a PULL into @p local, or an atomic operation where that is NULL. */
+static dn_status_t start_without_completion(dn_world_t *world, dn_peer_t *peer, const dn_key_t *key,
+                                            uint8_t *local)
+{
+    const dn_xfer_t xfer = {.local = local, .key = key, .len = 5000};
+    const dn_amo_t amo = {.op = DN_AMO_ADD, .width = 8, .operand = 1, .key = key};
+    dn_status_t status;
+
+    while (DN_ERR_AGAIN == (status = NULL == local ? dn_atomic(peer, &amo) : dn_pull(peer, &xfer))) {
+        dn_world_progress(world);
+    }
+    return status;
+}
+
+/** A good operation, one with a stale key, and a good one: the flush tells of the second one, unless its call has. */
+static void fail_without_completion(dn_world_t *world, dn_peer_t *peer, const dn_key_t *key, uint8_t *local)
+{
+    dn_key_t stale = *key;
+
+    stale.generation++;
+    dn_check(0 <= start_without_completion(world, peer, key, local));
+    const dn_status_t status = start_without_completion(world, peer, &stale, local);
+    /* Where the kernel copies, a stale key may work. */
+    dn_check(DN_INPROGRESS == status || DN_ERR_RANGE == status || (NULL != local && DN_OK == status));
+    dn_check(0 <= start_without_completion(world, peer, key, local));
+    dn_check_equal(flush_all(peer), DN_INPROGRESS == status ? DN_ERR_RANGE : DN_OK);
+    dn_check_equal(flush_all(peer), DN_OK);
+}
+
+void flush_tells_once_what_has_failed_without_completion(dn_world_t *world)
+{
+    conf_area_t area;
+
+    dn_world_start(world);
+    conf_offer(world, &area, 5000);
+    dn_peer_t *peer = world->peer[1 - world->rank];
+    for (int which = 0; which < 2; which++) {
+        fail_without_completion(world, peer, conf_key(world, 1 - world->rank, which), NULL);
+    }
+    fail_without_completion(world, peer, conf_key(world, 1 - world->rank, CONF_ALLOCATED), area.local);
+    conf_retract(world, &area);
+    dn_world_stop(world);
+}
+
 enum { CHAIN = 50 };
 
 /** A transfer that starts the next one from its completion. */
