@@ -95,6 +95,17 @@ dn_status_t dn_ofi_make_peer(dn_ofi_t *ofi, const dn_peer_base_t *id, const dn_o
     return DN_OK;
 }
 
+/** An applicant may have waited for what has just ended. The next turn lets it in: a thread of the program that sleeps is to wake for that,
+ * or the watcher, where the program computes. */
+static void dn_ofi_retry_soon(dn_ofi_t *ofi)
+{
+    if (NULL != ofi->applicant) {
+        ofi->retry = 1;
+        ofi->after |= DN_OFI_AFTER_CALL;
+        dn_ofi_ring(ofi);
+    }
+}
+
 /** Free a peer that the port does not know any more. */
 static void dn_ofi_free_peer(dn_ofi_t *ofi, dn_ofi_peer_t *peer)
 {
@@ -117,7 +128,7 @@ static void dn_ofi_free_peer(dn_ofi_t *ofi, dn_ofi_peer_t *peer)
     *at = peer->next;
     (void) dn_fetch_sub_seq_cst(&ofi->npeers, 1);
     ofi->contenders -= (uint32_t) peer->contends;
-    ofi->retry = NULL != ofi->applicant;
+    dn_ofi_retry_soon(ofi);
     if (0 <= peer->pidfd) {
         close(peer->pidfd);
     }
@@ -413,7 +424,7 @@ static int dn_ofi_reap_one(dn_ofi_t *ofi)
         if (DN_OFI_RX_LEFT == peer->rx.state && !peer->self && NULL == peer->rx.first
             && 0 == peer->rx.depth) {
             dn_ofi_end_rx(ofi, peer);
-            ofi->retry = NULL != ofi->applicant;
+            dn_ofi_retry_soon(ofi);
         }
         (void) dn_fetch_or_seq_cst(&ofi->reap,
                                    dn_ofi_rx_has_left(peer)
