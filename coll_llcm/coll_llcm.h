@@ -154,8 +154,10 @@ typedef struct coll_llcm {
     dn_port_t *port; /**< NULL: the port was not opened, and there are no trees */
     /** dn_ompi_shares_core() at the last set-up; a hint, which other threads may read meanwhile */
     bool oversubscribed;
-    uint64_t losses;        /**< lost peers; each of them has a user pointer then */
-    opal_mutex_t lock;      /**< protects left, warns and areas */
+    uint64_t losses; /**< lost peers; each of them has a user pointer then */
+    /** Protects left, warns, the list of areas, and coll_llcm_area_t::used. Taken after the port's lock, never before: a handler, which has
+     * the port's lock, may free a communicator. So nothing of libdimmnet is called under this lock. */
+    opal_mutex_t lock;
     coll_llcm_left_t *left; /**< trees that are not yet freed */
     bool warns;             /**< progress warns peers of trees that are given up */
     struct {

@@ -29,14 +29,14 @@
 struct coll_llcm_area {
     struct coll_llcm_area *next; /**< in coll_llcm_t::areas */
     dn_segment_t *segment;       /**< its memory */
-    bool used;                   /**< a communicator uses it */
+    bool used; /**< a communicator uses it, or a thread looks whether it is free: what follows is theirs */
     dn_tree_long_t *lng; /**< of the last communicator, as long as another process may read the area */
     int size;            /**< elements of base and peer */
     void **base;         /**< by rank: the areas, mapped here */
     dn_peer_t **peer;    /**< by rank; NULL: this process itself, or not connected */
 };
 
-/** @name Areas of this process: the lock is held */
+/** @name Areas of this process */
 /** @{ */
 /** Forget the communicator, and part from its processes. */
 static void area_part(coll_llcm_area_t *area)
@@ -53,10 +53,20 @@ static void area_part(coll_llcm_area_t *area)
     area->size = 0;
 }
 
-/** Is an area free? It becomes free here if the other processes have taken what lies in it. */
+/** Note that an area is used, or is not. @return whether it was. */
+static bool area_use(coll_llcm_area_t *area, bool used)
+{
+    opal_mutex_lock(&coll_llcm.lock);
+    const bool before = area->used;
+    area->used = used;
+    opal_mutex_unlock(&coll_llcm.lock);
+    return before;
+}
+
+/** Is an area free, which the caller has to itself? It becomes free here if the other processes have taken what lies in it. */
 static bool area_is_free(coll_llcm_area_t *area)
 {
-    if (area->used || (NULL != area->lng && DN_OK != dn_tree_long_free(area->lng))) {
+    if (NULL != area->lng && DN_OK != dn_tree_long_free(area->lng)) {
         return false;
     }
     area->lng = NULL;
@@ -64,6 +74,7 @@ static bool area_is_free(coll_llcm_area_t *area)
     return true;
 }
 
+/** Make an area that is used. */
 static coll_llcm_area_t *area_make(void)
 {
     coll_llcm_area_t *area = calloc(1, sizeof(*area));
@@ -72,43 +83,40 @@ static coll_llcm_area_t *area_make(void)
         free(area);
         return NULL;
     }
+    area->used = true;
+    opal_mutex_lock(&coll_llcm.lock);
     area->next = coll_llcm.areas;
     coll_llcm.areas = area;
+    opal_mutex_unlock(&coll_llcm.lock);
     return area;
-}
-
-static coll_llcm_area_t *area_find(void)
-{
-    unsigned count = 0;
-
-    for (coll_llcm_area_t *area = coll_llcm.areas; NULL != area; area = area->next, count++) {
-        if (area_is_free(area)) {
-            return area;
-        }
-    }
-    return count < dn_ompi_params.coll.areas ? area_make() : NULL;
 }
 /** @} */
 
-/** Reserve an area for a communicator. @return NULL: there is none. */
+/** Reserve an area for a communicator. Two threads that ask at once may make one more than there may be. @return NULL: there is none. */
 static coll_llcm_area_t *coll_llcm_area_reserve(void)
 {
+    unsigned count = 0;
+
     opal_mutex_lock(&coll_llcm.lock);
-    coll_llcm_area_t *area = area_find();
-    if (NULL != area) {
-        area->used = true;
-    }
+    coll_llcm_area_t *area = coll_llcm.areas;
     opal_mutex_unlock(&coll_llcm.lock);
-    return area;
+    /* New areas come before this one, and none goes. */
+    for (; NULL != area; area = area->next, count++) {
+        if (!area_use(area, true)) {
+            if (area_is_free(area)) {
+                return area;
+            }
+            (void) area_use(area, false);
+        }
+    }
+    return count < dn_ompi_params.coll.areas ? area_make() : NULL;
 }
 
 void coll_llcm_long_tear_down(coll_llcm_module_t *module)
 {
     if (NULL != module->area) {
-        opal_mutex_lock(&coll_llcm.lock);
-        module->area->used = false;
         (void) area_is_free(module->area);
-        opal_mutex_unlock(&coll_llcm.lock);
+        (void) area_use(module->area, false);
         module->area = NULL;
     }
 }

@@ -70,8 +70,7 @@ static size_t whole_share(void)
 }
 
 /** Are so many bytes of this share left? What trees took in earlier sessions of this process counts, too, as long as the port is the same.
- * Two threads that ask at once may both find room for one: then the share grows a little. No lock is held while the port's lock is wanted,
- * since a handler, which has the port's lock, may free a communicator. */
+ * Two threads that ask at once may both find room for one: then the share grows a little. */
 static bool share_has(size_t bytes)
 {
     const size_t whole = whole_share();
@@ -221,17 +220,41 @@ bool coll_llcm_set_up(coll_llcm_module_t *module, struct ompi_communicator_t *co
     return true;
 }
 
-/** dn_ompi_progress_fn_t */
+/** Take all trees that were left off the list: the caller has them to itself. */
+static coll_llcm_left_t *left_take(void)
+{
+    opal_mutex_lock(&coll_llcm.lock);
+    coll_llcm_left_t *first = coll_llcm.left;
+    coll_llcm.left = NULL;
+    opal_mutex_unlock(&coll_llcm.lock);
+    return first;
+}
+
+/** Put trees into the list; NULL: none. */
+static void left_put(coll_llcm_left_t *first)
+{
+    coll_llcm_left_t **end = &first;
+
+    while (NULL != *end) {
+        end = &(*end)->next;
+    }
+    opal_mutex_lock(&coll_llcm.lock);
+    *end = coll_llcm.left;
+    coll_llcm.left = first;
+    opal_mutex_unlock(&coll_llcm.lock);
+}
+
+/** dn_ompi_progress_fn_t. While one thread has the trees, others leave them out. */
 static int setup_warn(void)
 {
-    if (0 == opal_mutex_trylock(&coll_llcm.lock)) {
-        for (const coll_llcm_left_t *left = coll_llcm.left; NULL != left; left = left->next) {
-            if (NULL != left->peer) {
-                dn_tree_warn(left->tree);
-            }
+    coll_llcm_left_t *first = left_take();
+
+    for (const coll_llcm_left_t *left = first; NULL != left; left = left->next) {
+        if (NULL != left->peer) {
+            dn_tree_warn(left->tree);
         }
-        opal_mutex_unlock(&coll_llcm.lock);
     }
+    left_put(first);
     return 0;
 }
 
@@ -257,9 +280,9 @@ static bool setup_leave(dn_tree_t *tree, dn_peer_t **peer, int size)
     left->tree = tree;
     left->peer = peer;
     left->size = size;
+    left->next = NULL;
+    left_put(left);
     opal_mutex_lock(&coll_llcm.lock);
-    left->next = coll_llcm.left;
-    coll_llcm.left = left;
     const bool adds = NULL != peer && !coll_llcm.warns;
     coll_llcm.warns = coll_llcm.warns || adds;
     opal_mutex_unlock(&coll_llcm.lock);
@@ -296,8 +319,8 @@ void coll_llcm_free_left(bool all)
         dn_ompi_progress_remove(setup_warn);
         coll_llcm.warns = false;
     }
-    opal_mutex_lock(&coll_llcm.lock);
-    for (coll_llcm_left_t **at = &coll_llcm.left; NULL != *at;) {
+    coll_llcm_left_t *first = left_take();
+    for (coll_llcm_left_t **at = &first; NULL != *at;) {
         coll_llcm_left_t *left = *at;
         const bool gone = DN_OK == dn_tree_free(left->tree);
 
@@ -312,5 +335,5 @@ void coll_llcm_free_left(bool all)
         *at = left->next;
         free(left);
     }
-    opal_mutex_unlock(&coll_llcm.lock);
+    left_put(first);
 }
