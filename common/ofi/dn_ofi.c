@@ -154,8 +154,23 @@ static void dn_ofi_close(dn_iface_t *iface)
 /** libfabric does not survive a fork(): what it has made stays, with all that its operations may use. */
 static void dn_ofi_close_copy(dn_iface_t *iface, dn_peer_base_t *peers)
 {
-    (void) peers;
-    dn_ofi_watch_free((dn_ofi_t *) iface);
+    dn_ofi_t *ofi = (dn_ofi_t *) iface;
+
+    dn_ofi_watch_free(ofi);
+    /* The watcher changes nothing of this, even if it had the lock. */
+    for (dn_peer_base_t *peer = peers; NULL != peer; peer = peer->next) {
+        dn_ofi_close_pidfd((dn_ofi_peer_t *) peer);
+    }
+    if (0 != pthread_mutex_trylock(&ofi->lock)) {
+        return;
+    }
+    /* The device knows them all. */
+    while (NULL != ofi->peers) {
+        dn_ofi_peer_t *peer = ofi->peers;
+        ofi->peers = peer->next;
+        dn_ofi_free_copy(peer);
+    }
+    pthread_mutex_unlock(&ofi->lock);
 }
 
 static dn_status_t dn_ofi_address(const dn_iface_t *iface, void *buf, size_t *len)

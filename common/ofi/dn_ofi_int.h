@@ -348,6 +348,9 @@ dn_status_t dn_ofi_check(dn_peer_base_t *peer);
 void dn_ofi_admitted(dn_iface_t *iface, const dn_pgid_t *pgid);
 /** Tell the port of the peers that the watcher has met, where that is possible now. Needs the port's lock, too. */
 void dn_ofi_meet(dn_ofi_t *ofi);
+void dn_ofi_close_pidfd(dn_ofi_peer_t *peer);
+/** Free a peer that is in no list, and what belongs to this process alone of it. */
+void dn_ofi_free_copy(dn_ofi_peer_t *peer);
 /** Make a peer of a process whose address is sound. */
 dn_status_t dn_ofi_make_peer(dn_ofi_t *ofi, const dn_peer_base_t *id, const dn_ofi_where_t *where,
                              dn_ofi_peer_t **peer_p);

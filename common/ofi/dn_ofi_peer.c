@@ -95,6 +95,21 @@ dn_status_t dn_ofi_make_peer(dn_ofi_t *ofi, const dn_peer_base_t *id, const dn_o
     return DN_OK;
 }
 
+void dn_ofi_close_pidfd(dn_ofi_peer_t *peer)
+{
+    if (0 <= peer->pidfd) {
+        close(peer->pidfd);
+        peer->pidfd = -1;
+    }
+}
+
+void dn_ofi_free_copy(dn_ofi_peer_t *peer)
+{
+    dn_ofi_close_pidfd(peer);
+    dn_auth_wipe(&peer->rx.pair, sizeof(peer->rx.pair));
+    free(peer);
+}
+
 /** An applicant may have waited for what has just ended. The next turn lets it in: a thread of the program that sleeps is to wake for that,
  * or the watcher, where the program computes. */
 static void dn_ofi_retry_soon(dn_ofi_t *ofi)
@@ -129,12 +144,8 @@ static void dn_ofi_free_peer(dn_ofi_t *ofi, dn_ofi_peer_t *peer)
     (void) dn_fetch_sub_seq_cst(&ofi->npeers, 1);
     ofi->contenders -= (uint32_t) peer->contends;
     dn_ofi_retry_soon(ofi);
-    if (0 <= peer->pidfd) {
-        close(peer->pidfd);
-    }
     dn_ofi_node_leave(ofi, peer->node);
-    dn_auth_wipe(&peer->rx.pair, sizeof(peer->rx.pair));
-    free(peer);
+    dn_ofi_free_copy(peer);
 }
 
 dn_ofi_peer_t *dn_ofi_find_peer(const dn_ofi_t *ofi, const uint64_t nonce[2])

@@ -136,6 +136,23 @@ static void dn_emulate_close(dn_iface_t *iface)
     free(emulate);
 }
 
+static void dn_emulate_close_copy(dn_iface_t *iface, dn_peer_base_t *peers)
+{
+    dn_emulate_t *emulate = (dn_emulate_t *) iface;
+
+    /* The device knows them all. */
+    (void) peers;
+    for (dn_emulate_peer_t *next, *peer = emulate->peers; NULL != peer; peer = next) {
+        next = peer->next;
+        dn_emulate_drop(peer);
+        free(peer);
+    }
+    /* A copy, too. */
+    dn_close(emulate->inner);
+    dn_emulate_nic_close(&emulate->nic);
+    free(emulate);
+}
+
 static dn_status_t dn_emulate_address(const dn_iface_t *iface, void *buf, size_t *len)
 {
     dn_emulate_where_t where;
@@ -208,6 +225,7 @@ const dn_device_t dn_device_emulate = {
     .name = "emulate",
     .open = dn_emulate_open,
     .close = dn_emulate_close,
+    .close_copy = dn_emulate_close_copy,
     .address = dn_emulate_address,
     .connect = dn_emulate_connect,
     .disconnect = dn_emulate_disconnect,

@@ -562,6 +562,70 @@ static void count_resources(unsigned *files, unsigned *mappings)
     fclose(maps);
 }
 
+/** Descriptors of this process whose links hold this text. */
+static unsigned count_files_of(const char *text)
+{
+    unsigned count = 0;
+    const struct dirent *one;
+    DIR *dir = opendir("/proc/self/fd");
+
+    dn_check(NULL != dir);
+    while (NULL != (one = readdir(dir))) {
+        char link[256] = "";
+        if (0 < readlinkat(dirfd(dir), one->d_name, link, sizeof(link) - 1)) {
+            count += NULL != strstr(link, text);
+        }
+    }
+    closedir(dir);
+    return count;
+}
+
+/** Has a device of the port a network library? What that has opened stays in a child. */
+static int uses_a_library(const dn_port_t *port)
+{
+    dn_device_attr_t attr;
+    int uses = 0;
+
+    for (size_t i = 0; DN_OK == dn_device_attr(port, i, &attr); i++) {
+        uses |= NULL != attr.provider;
+    }
+    return uses;
+}
+
+/** Close a copy of a port, in a child. @return 0: no file and no mapping is left that was not there before the port was opened. */
+static int close_copy(dn_port_t *port, unsigned files, unsigned mappings)
+{
+    const int library = uses_a_library(port);
+    unsigned left_files, left_mappings;
+
+    dn_close(port);
+    count_resources(&left_files, &left_mappings);
+    return 0 != count_files_of("pidfd") || (!library && (files != left_files || mappings != left_mappings));
+}
+
+void a_child_keeps_nothing_of_its_copy(dn_world_t *world)
+{
+    unsigned files = 0, mappings = 0;
+    int status = -1;
+
+    /* In the first round files may be opened that stay. */
+    for (int round = 0; round < 2; round++) {
+        count_resources(&files, &mappings);
+        dn_world_start(world);
+        const pid_t child = fork();
+        if (0 == child) {
+            _exit(close_copy(world->port, files, mappings));
+        }
+        dn_check(0 < child);
+        while (0 == waitpid(child, &status, WNOHANG)) {
+            dn_world_progress(world);
+        }
+        dn_world_stop(world);
+        dn_world_barrier(world);
+    }
+    dn_check_equal(status, 0);
+}
+
 void opening_and_closing_leaks_nothing(dn_world_t *world)
 {
     unsigned files[2], mappings[2];
