@@ -304,10 +304,11 @@ static int run_here(void)
 #ifdef HAVE_OFI
         "ofi:@lo",
 #endif
+        NULL,
     };
     int result = DN_TEST_SKIP;
 
-    for (size_t i = 0; i < sizeof(device) / sizeof(device[0]); i++) {
+    for (size_t i = 0; NULL != device[i]; i++) {
         const int one = run_both(device[i]);
         if (0 != one && DN_TEST_SKIP != one) {
             fprintf(stderr, "memory_between: over %s it failed\n", device[i]);
