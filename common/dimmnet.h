@@ -231,7 +231,9 @@ typedef void (*dn_lost_fn_t)(dn_peer_t *peer, void *arg);
  *             A device looks after its peers while the caller polls. The end of a process of this host is told within
  *             half a second, and 2 ms more for each peer on this host. The silence of a process of another host is
  *             told after timeout_s. The close of a port in good order is told when this process sends something to
- *             the port, or calls dn_peer_check().
+ *             the port, or calls dn_peer_check(). A message may still get DN_OK then, and is dropped. Not counted are
+ *             messages that came before the close, whether the port has read them or not, and what dn_aotf() stores
+ *             before this process has found the port closed.
  * Ordering:   messages of this host that came before the loss are handled before fn is called, where their channel has
  *             a handler. Those of other hosts may be handled after it. A peer that disconnects is not lost while its
  *             port stays open. Whether a peer whose port has closed left in good order, only the users of the channel
@@ -318,7 +320,8 @@ static inline dn_status_t dn_aotf_line(dn_peer_t *peer, uint64_t off, const void
 
 /**
  * Set the function that receives the messages of a channel. Messages that came before the handler was set stay in
- * their ring, and hold back the later messages of the same sender.
+ * their ring, and hold back the later messages of the same sender, until dn_close() at the latest. That a sender is
+ * lost is told without them.
  * @retval DN_ERR_PARAM  the channel is reserved, out of range, or has another handler.
  */
 DN_API dn_status_t dn_handler_set(dn_port_t *port, unsigned channel, dn_handler_fn_t fn, void *arg);

@@ -204,6 +204,12 @@ static inline int dn_line_free(dn_line_tx_t *tx, uint32_t lines)
     return tx->limit - tx->tail >= lines;
 }
 
+/** Has the receiver told that it has taken all messages? It tells of each eighth of the ring, and by dn_line_stop(). */
+static inline int dn_line_is_taken(const dn_line_tx_t *tx)
+{
+    return tx->tail == dn_load_acquire_u32(&tx->ring->credit);
+}
+
 /** Is there room for a message of @p len bytes? */
 static inline int dn_line_room(dn_line_tx_t *tx, size_t len)
 {
@@ -395,6 +401,18 @@ static inline void dn_line_return_credit(dn_line_rx_t *rx)
 {
     rx->published = rx->head;
     dn_store_release_u32(&rx->ring->credit, rx->head);
+}
+
+/** Read no more: tell the sender that all messages that have come are taken, those that nobody has read, too. Of a sender that breaks the
+ * rules, some may not be counted. */
+static inline void dn_line_stop(dn_line_rx_t *rx)
+{
+    dn_line_msg_t msg;
+
+    for (uint32_t n = 0; n < rx->lines && dn_line_peek(rx, &msg) && msg.len <= dn_line_max(rx->lines); n++) {
+        dn_line_advance(rx, &msg);
+    }
+    dn_line_return_credit(rx);
 }
 
 #endif

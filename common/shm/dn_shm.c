@@ -90,6 +90,7 @@ static void dn_shm_close(dn_iface_t *iface)
 {
     dn_shm_t *shm = (dn_shm_t *) iface;
 
+    dn_shm_stop_rings(shm);
     dn_store_release_u32(&shm->map.header->closed, 1);
     if (shm->named) {
         dn_shm_yama_end();

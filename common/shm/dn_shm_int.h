@@ -210,6 +210,13 @@ typedef struct dn_shm_rx {
 
 _Static_assert(sizeof(dn_shm_rx_t) == 64, "a poll reads one private line");
 
+/** Bits of dn_shm_t::ending. */
+enum {
+    DN_SHM_ENDS_SOON = 1, /**< an rx that ENDS may be drained after the next poll */
+    DN_SHM_ENDS_HELD =
+        2, /**< the next message of an rx that ENDS has no handler: the usual chores look at that */
+};
+
 static inline void dn_shm_rx_turn(dn_shm_rx_t *rx, enum dn_shm_rx_state to)
 {
     dn_turn_check("what a peer of shm sends", dn_shm_rx_turns, rx->state, to);
@@ -295,7 +302,7 @@ typedef struct dn_shm {
     uint32_t nhot;
     dn_shm_hot_t hot[DN_SHM_HOT];
     uint8_t *refused;    /**< for each slot: enum dn_shm_refused */
-    int ending;          /**< not 0: the rx of a peer ENDS */
+    int ending;          /**< DN_SHM_ENDS_*; 0: the rx of no peer ENDS */
     uint32_t patience;   /**< polls until dn_shm_chores() */
     uint64_t watched_ms; /**< when dn_shm_chores() last read the clock */
     uint64_t retry_ms;   /**< when dn_shm_chores() is to call dn_shm_retry(); 0: not at all */
@@ -413,6 +420,9 @@ void dn_shm_shut_tx(dn_shm_peer_t *peer);
 void dn_shm_close_tx(dn_shm_peer_t *peer);
 /** Stop polling a ring. Its memory and its slot are given back. */
 void dn_shm_detach_rx(dn_shm_t *shm, dn_shm_rx_t *rx);
+/** The port closes, and has stopped reading the rings of its peers. Stop the rings that it has never read, too: a sender tells by their
+ * credit whether it has sent something after the close (dn_shm_came_late()). */
+void dn_shm_stop_rings(dn_shm_t *shm);
 /** Look at the slots, after `arrivals` has changed. @param[in] again  Not 0: look again at senders whose group was not admitted. */
 void dn_shm_look(dn_shm_t *shm, int again);
 /** Look again at senders for which there was no descriptor or memory, and for claims whose process has ended. */
@@ -463,6 +473,8 @@ void dn_shm_cut_off(dn_shm_t *shm, dn_shm_peer_t *peer, const char *what);
 /** Read all that a peer has sent, whose process has ended or has closed its port. Of a peer that is cut off, nothing is read. */
 void dn_shm_read_last(dn_shm_t *shm, dn_shm_peer_t *peer);
 void dn_shm_wake(dn_peer_t *peer);
+/** Has the next message of a ring a channel without a handler? */
+int dn_shm_is_held(const dn_shm_t *shm, const dn_shm_rx_t *rx);
 int dn_shm_progress(dn_iface_t *iface);
 /** Look at all rings, and have the next progress do the chores. */
 int dn_shm_poll_all(dn_iface_t *iface);

@@ -302,6 +302,19 @@ static __attribute__((noinline)) int dn_shm_drain(dn_shm_t *shm, dn_shm_rx_t *rx
     return n;
 }
 
+int dn_shm_is_held(const dn_shm_t *shm, const dn_shm_rx_t *rx)
+{
+    dn_line_msg_t msg;
+
+    if (!dn_line_peek(&rx->line, &msg) || msg.len >= rx->len_limit) {
+        return 0;
+    }
+    if (DN_CHAN_MAX <= msg.channel && 0 != (msg.channel & DN_SHM_STAGED)) {
+        (void) dn_shm_stage_find(rx, &msg);
+    }
+    return DN_CHAN_MAX > msg.channel && NULL == shm->iface.handler[msg.channel].fn;
+}
+
 /** Look at one ring. In the common case it holds no message. */
 static inline int dn_shm_poll_ring(dn_shm_t *shm, dn_shm_rx_t *rx, int max)
 {

@@ -224,9 +224,22 @@ void dn_shm_detach_rx(dn_shm_t *shm, dn_shm_rx_t *rx)
             break;
         }
     }
+    dn_line_stop(&rx->line);
     dn_shm_leave_slot(shm, rx->slot);
     rx->peer->rx = NULL;
     free(rx);
+}
+
+void dn_shm_stop_rings(dn_shm_t *shm)
+{
+    for (uint32_t i = 0; i < shm->config.max_peers; i++) {
+        if (DN_SHM_READY == dn_load_acquire_u32(&shm->map.slot[i].state) && DN_SHM_SPENT != shm->refused[i]) {
+            dn_ring_t *ring = (dn_ring_t *) (shm->map.rings + (size_t) i * shm->map.ring_stride);
+            dn_line_rx_t line;
+            dn_line_rx_init(&line, ring, shm->config.ring_lines, shm->config.first);
+            dn_line_stop(&line);
+        }
+    }
 }
 
 void dn_shm_look_soon(dn_shm_t *shm)
@@ -414,7 +427,10 @@ void dn_shm_reap(dn_shm_t *shm)
         const int waits = 0 != peer->rx->len_limit && dn_line_peek(&peer->rx->line, &msg);
         if (!ends || 0 != peer->rx->line.depth || 0 != peer->base.telling || waits
             || (0 == peer->base.connections && !dn_shm_help_leave(shm, peer))) {
-            shm->ending |= ends;
+            if (ends) {
+                const int soon = !waits || !dn_shm_is_held(shm, peer->rx);
+                shm->ending |= soon ? DN_SHM_ENDS_SOON : DN_SHM_ENDS_HELD;
+            }
             i++;
             continue;
         }

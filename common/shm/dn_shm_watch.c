@@ -9,7 +9,7 @@
  * A peer that is killed tells nothing, and a process that only waits for the peer's messages does not find out by sending. So
  * the process of each peer is checked once in a round of 500 ms, and 2 ms more for each peer. The checks are spread over the
  * round. A check takes some 20 us, so all checks never take more than 1 % of the time. A process that has closed its port has
- * left in order: its end is no loss unless something is sent to it, or an answer of it is waited for.
+ * left in order: its end is no loss unless something is sent to it afterwards, or an answer of it is waited for.
  */
 #include "dn_config.h"
 
@@ -62,21 +62,35 @@ static int dn_shm_is_watched(const dn_shm_t *shm, const dn_peer_base_t *base)
     return dn_shm_is_other(shm, base) && !dn_shm_has_closed((const dn_shm_peer_t *) base);
 }
 
-/** Has all been read that a peer has sent, which has closed its port? A ring that it has opened before that is not attached yet where the
- * device has not looked at all arrivals, or tries one again later. */
+/** Has all been read that a peer has sent, which has closed its port, or can nothing more be read, as a handler is wanting? A ring that it
+ * has opened before that is not attached yet where the device has not looked at all arrivals, or tries one again later. */
 static int dn_shm_has_read(const dn_shm_t *shm, const dn_shm_peer_t *peer)
 {
-    return NULL == peer->rx && shm->seen == dn_load_acquire_u32(&shm->map.header->arrivals)
-           && 0 == shm->retry_ms;
+    return (NULL == peer->rx || dn_shm_is_held(shm, peer->rx))
+           && shm->seen == dn_load_acquire_u32(&shm->map.header->arrivals) && 0 == shm->retry_ms;
 }
 
-/** A peer has closed its port. Where this process waits for answers, or wants something else, it is told, once all is read that the peer
- * has sent. */
+/** Has this process sent a message to a peer after that has closed its port? The credit in the ring covers all that came before the close. */
+static int dn_shm_came_late(dn_shm_peer_t *peer)
+{
+    if (peer->threads && !dn_trylock(&peer->lock)) {
+        /* A thread sends just now. The next look tells. */
+        return 0;
+    }
+    const int late = !dn_line_is_taken(&peer->tx);
+    dn_shm_unlock_tx(peer);
+    return late;
+}
+
+/** A peer has closed its port. Where this process waits for answers, wants something else, or has sent a message since, it is told, once all
+ * is read that the peer has sent. */
 static void dn_shm_note_closed(dn_shm_t *shm, dn_peer_base_t *base)
 {
+    dn_shm_peer_t *peer = (dn_shm_peer_t *) base;
+
     dn_port_peer_closed(shm->iface.port, base);
-    if ((0 != base->core.asked || 0 != dn_load_relaxed_u32(&base->wanted))
-        && dn_shm_has_read(shm, (const dn_shm_peer_t *) base) && !dn_peer_is_doubted(base)) {
+    if ((0 != base->core.asked || 0 != dn_load_relaxed_u32(&base->wanted) || dn_shm_came_late(peer))
+        && dn_shm_has_read(shm, peer) && !dn_peer_is_doubted(base)) {
         dn_peer_doubt(base, DN_PEER_SUSPECT);
     }
 }
@@ -153,7 +167,7 @@ void dn_shm_chores(dn_shm_t *shm)
             dn_shm_retry(shm);
         }
     }
-    shm->patience = shm->ending ? 1 : DN_SHM_POLLS;
+    shm->patience = 0 != (shm->ending & DN_SHM_ENDS_SOON) ? 1 : DN_SHM_POLLS;
 }
 
 void dn_shm_retry_later(dn_shm_t *shm)
@@ -168,6 +182,6 @@ void dn_shm_close_later(dn_shm_t *shm, dn_shm_peer_t *peer)
     if (DN_SHM_RX_READS == peer->rx->state) {
         dn_shm_rx_turn(peer->rx, DN_SHM_RX_ENDS);
     }
-    shm->ending = 1;
+    shm->ending |= DN_SHM_ENDS_SOON;
     shm->patience = 1;
 }

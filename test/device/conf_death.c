@@ -613,6 +613,64 @@ static void note_news(dn_peer_t *peer, void *arg)
     news->signals = news->transfer->signals;
 }
 
+void a_closed_port_is_told_at_the_first_message(dn_world_t *world)
+{
+    dn_world_comp_t none = dn_world_comp();
+    news_t news = {.transfer = &none};
+    uint64_t word = 0;
+
+    start_with_segments(world);
+    if (1 == world->rank) {
+        dn_close(world->port);
+        world->port = NULL;
+        dn_world_post(world, 0, 1);
+        return;
+    }
+    dn_check_equal(dn_lost_set(world->port, DN_WORLD_CHAN, note_news, &news), DN_OK);
+    /* No progress: this process does not know of the close when it sends. */
+    dn_world_sleep(world, 1, 0, 1);
+    while (DN_ERR_AGAIN == dn_botf(world->peer[1], DN_WORLD_CHAN, 0, &word, sizeof(word), NULL, 0)) {
+        dn_progress(world->port);
+    }
+    while (0 == news.count) {
+        dn_progress(world->port);
+    }
+    dn_check(news.of == world->peer[1]);
+    dn_close(world->port);
+}
+
+void a_closed_port_is_told_whose_messages_wait(dn_world_t *world)
+{
+    enum { DEAF_CHAN = DN_WORLD_CHAN + 1 };
+    dn_world_comp_t none = dn_world_comp();
+    news_t news = {.transfer = &none};
+    uint8_t data[100];
+
+    start_with_segments(world);
+    dn_test_fill(data, sizeof(data), 0);
+    if (1 == world->rank) {
+        dn_world_send(world, world->peer[0], DEAF_CHAN, 0, data, sizeof(data));
+        dn_world_fence(world, world->peer[0]);
+        dn_close(world->port);
+        world->port = NULL;
+        dn_world_post(world, 0, 1);
+        return;
+    }
+    dn_check_equal(dn_lost_set(world->port, DN_WORLD_CHAN, note_news, &news), DN_OK);
+    dn_world_await(world, 1, 0, 1);
+    while (0 == news.count) {
+        (void) dn_botf(world->peer[1], DN_WORLD_CHAN, 0, data, sizeof(data), NULL, 0);
+        dn_progress(world->port);
+    }
+    dn_check_equal(heard[0], 0);
+    dn_check_equal(dn_handler_set(world->port, DEAF_CHAN, count_source, NULL), DN_OK);
+    while (0 == heard[0]) {
+        dn_progress(world->port);
+    }
+    dn_check_equal(heard[0], 1);
+    dn_close(world->port);
+}
+
 void a_loss_is_told_once_after_its_transfers(dn_world_t *world)
 {
     enum { DEAF_CHAN = DN_WORLD_CHAN + 1, LATER = 100 };
