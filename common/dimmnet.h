@@ -231,8 +231,8 @@ typedef void (*dn_lost_fn_t)(dn_peer_t *peer, void *arg);
  *             A device looks after its peers while the caller polls. The end of a process of this host is told within
  *             half a second, and 2 ms more for each peer on this host. The silence of a process of another host is
  *             told after timeout_s. The close of a port in good order is told when this process sends something to
- *             the port, or calls dn_peer_check(). A message may still get DN_OK then, and is dropped. Not counted are
- *             messages that came before the close, whether the port has read them or not, and what dn_aotf() stores
+ *             the port, or calls dn_peer_check(). That message may still get DN_OK, and is dropped. A message that came
+ *             before the close tells nothing, whether the port has read it or not; nor does what dn_aotf() stores
  *             before this process has found the port closed.
  * Ordering:   messages of this host that came before the loss are handled before fn is called, where their channel has
  *             a handler. Those of other hosts may be handled after it. A peer that disconnects is not lost while its
