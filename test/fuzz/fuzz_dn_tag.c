@@ -412,6 +412,7 @@ static size_t write_forged(uint64_t *random, uint8_t *to)
     const uint32_t named = 0 == dn_test_below(random, 4) ? DN_TAG_NAMED | DN_TAG_ABROAD : 0;
     const dn_tag_head_t head = {.context = named | (uint32_t) dn_test_below(random, CONTEXTS),
                                 .tag = dn_test_below(random, 4)};
+    const dn_tag_cross_t cross = {(uint32_t) dn_test_below(random, 3), (uint32_t) dn_test_below(random, 3)};
     union {
         uint8_t bytes[512];
         dn_tag_head_t head;
@@ -431,11 +432,13 @@ static size_t write_forged(uint64_t *random, uint8_t *to)
 
     m.head = head;
     if (DN_TAG_RTS == kind || DN_TAG_RTS_PACKED == kind) {
-        m.rts = (dn_tag_rts_t){head,
-                               other,
-                               len,
-                               other,
-                               {.sid = (uint32_t) dn_test_below(random, 3), .generation = 1, .len = len}};
+        m.rts =
+            (dn_tag_rts_t){.head = head,
+                           .request = other,
+                           .len = len,
+                           .left = other,
+                           .cross = cross,
+                           .key = {.sid = (uint32_t) dn_test_below(random, 3), .generation = 1, .len = len}};
         n = sizeof(m.rts);
     } else if (DN_TAG_CTS == kind) {
         m.cts = (dn_tag_cts_t){handle, other, len};
@@ -444,7 +447,7 @@ static size_t write_forged(uint64_t *random, uint8_t *to)
         m.frag.receiver = 0 == dn_test_below(random, 2) ? handle : DN_HANDLE_NONE;
         n = sizeof(m.frag) + dn_test_below(random, 400);
     } else if (DN_TAG_FLOW == kind) {
-        m.flow = (dn_tag_flow_t){.head = head, .len = len, .left = dn_test_below(random, 2)};
+        m.flow = (dn_tag_flow_t){.head = head, .len = len, .left = dn_test_below(random, 2), .cross = cross};
         n = sizeof(m.flow) + dn_test_below(random, 400);
     } else if (DN_TAG_ANNOUNCE == kind) {
         m.announce = (dn_tag_announce_t){
