@@ -48,8 +48,8 @@
  * have no such handicap, since the sender goes on as soon as the pieces have left. */
 #define HANDICAP 1.15f
 
-/** Pieces of messages that cross have to be faster by this factor. Pieces that take half of the time in the receiver take as long in the
- * sender, which the receiver sees as far as its own messages take the same way. */
+/** Pieces of messages that cross have to be faster by this factor. The sender of pieces works as long as their receiver. The receiver's clock
+ * shows this only where its own messages take the same way. */
 #define HANDICAP_CROSSING 1.5f
 
 /** Least number of messages in pieces whose time does not count (DN_PACE_COLD_BYTES). */
@@ -101,13 +101,13 @@ static struct dn_pace_class *dn_pace_class(dn_pace_t *pace, size_t len)
 static void dn_pace_heed_crossing(dn_pace_t *pace, size_t len, int crosses)
 {
     const unsigned class = class_of(len);
-    const unsigned more = DN_PACE_UNCROSSED / DN_PACE_CROSSED;
-    const unsigned before = pace->crossed[class];
-    const unsigned crossed = crosses ? before + more : before - (0 != before);
+    const int before = pace->crossed[class];
+    const int row = 0 != crosses ? (0 < before ? before + 1 : 1) : (0 > before ? before - 1 : -1);
 
-    pace->crossed[class] = (uint8_t) (DN_PACE_UNCROSSED < crossed ? DN_PACE_UNCROSSED : crossed);
-    if (0 == crossed || DN_PACE_UNCROSSED <= crossed) {
-        pace->crosses[class] = 0 != crossed;
+    if (DN_PACE_CROSSED <= row || -DN_PACE_UNCROSSED >= row) {
+        pace->crosses[class] = 0 != crosses;
+    } else {
+        pace->crossed[class] = (int8_t) row;
     }
 }
 
@@ -159,7 +159,7 @@ unsigned dn_pace_first_tries(const dn_pace_t *pace, enum dn_pace_way way, size_t
 static int dn_pace_beats(const struct dn_pace_class *class, enum dn_pace_way way, enum dn_pace_way other)
 {
     const float *cost = class->cost;
-    const float of_pieces = class->crosses ? HANDICAP_CROSSING : class->flows ? 1 : HANDICAP;
+    const float of_pieces = class->apart ? HANDICAP_CROSSING : class->flows ? 1 : HANDICAP;
     const float handicap = DN_PACE_PIECES == way ? of_pieces : 1;
 
     return 0 != cost[way] && (0 == cost[other] || cost[way] * handicap < cost[other]);
@@ -170,7 +170,7 @@ static enum dn_pace_way dn_pace_best_pull(const struct dn_pace_class *class)
 {
     const float pull = class->cost[DN_PACE_PULL], alone = class->cost[DN_PACE_ALONE];
 
-    return class->crosses || (0 != alone && (0 == pull || alone < pull)) ? DN_PACE_ALONE : DN_PACE_PULL;
+    return class->apart || (0 != alone && (0 == pull || alone < pull)) ? DN_PACE_ALONE : DN_PACE_PULL;
 }
 
 /** The best way of the ways by which messages have come. */
@@ -189,7 +189,7 @@ static enum dn_pace_way dn_pace_next_trial(const struct dn_pace_class *class, en
     for (unsigned i = 1; i <= DN_PACE_WAYS; i++) {
         const enum dn_pace_way way = (enum dn_pace_way)((class->trial + i) % DN_PACE_WAYS);
 
-        if (most >= way && best != way && 0 != class->cost[way] && !(class->crosses && DN_PACE_PULL == way)) {
+        if (most >= way && best != way && 0 != class->cost[way] && !(class->apart && DN_PACE_PULL == way)) {
             return way;
         }
     }
@@ -244,7 +244,7 @@ static uint8_t dn_pace_kernel(const dn_pace_t *pace, const struct dn_pace_class 
     if (DN_PACE_PLACE_FAR != dn_pace_place(pace)) {
         return 0;
     }
-    if (DN_PACE_PIECES != dn_pace_best(class) || class->crosses) {
+    if (DN_PACE_PIECES != dn_pace_best(class) || class->apart) {
         return 1;
     }
     return class->flows ? 0 : 2;
@@ -256,7 +256,7 @@ static void dn_pace_next_turn(const dn_pace_t *pace, struct dn_pace_class *class
 {
     do {
         class->turn++;
-    } while (class->crosses && DN_PACE_WAYS > class->turn && DN_PACE_PULL == dn_pace_turn_way(class, 1));
+    } while (class->apart && DN_PACE_WAYS > class->turn && DN_PACE_PULL == dn_pace_turn_way(class, 1));
     class->tried = 0;
     class->trial = DN_PACE_ALONE;
     class->hasty = dn_pace_haste(pace, 1);
@@ -483,7 +483,7 @@ static enum dn_pace_way dn_pace_unmet(const dn_pace_t *pace, struct dn_pace_clas
 {
     const enum dn_pace_way best = dn_pace_best_pull(class);
     const enum dn_pace_way other = DN_PACE_PULL == best ? DN_PACE_ALONE : DN_PACE_PULL;
-    const enum dn_pace_way way = ENOUGH > class->known[other] && !class->crosses ? other : best;
+    const enum dn_pace_way way = ENOUGH > class->known[other] && !class->apart ? other : best;
 
     class->unmet = UNMET == class->unmet ? 1 : (uint8_t) (class->unmet + 1);
     if (UNMET == class->unmet && DN_PACE_WAYS > class->turn) {
@@ -504,17 +504,17 @@ enum dn_pace_way dn_pace_choose(dn_pace_t *pace, enum dn_pace_stream stream, siz
         return DN_PACE_PIECES;
     }
     if (DN_PACE_STREAM_NEVER == stream && !flows) {
-        return crosses ? DN_PACE_ALONE : DN_PACE_PULL;
+        return crosses ? DN_PACE_CROSSES : DN_PACE_PULL;
     }
     if (DN_PACE_ANNOUNCED == begin && crosses) {
-        return DN_PACE_ALONE;
+        return DN_PACE_CROSSES;
     }
     if (DN_PACE_ANNOUNCED != begin) {
         dn_pace_heed_crossing(pace, len, crosses);
     }
     struct dn_pace_class *class = dn_pace_class(pace, len);
     class->flows = DN_PACE_ANNOUNCED != begin;
-    class->crosses = DN_PACE_FLOWING > class_of(len) && &pace->crossing[class_of(len)] == class;
+    class->apart = DN_PACE_FLOWING > class_of(len) && &pace->crossing[class_of(len)] == class;
     if (!class->met) {
         dn_pace_meet(pace, len);
     }

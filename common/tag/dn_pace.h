@@ -46,7 +46,8 @@ enum dn_pace_way {
     DN_PACE_ALONE,  /**< one copy, by the receiver: faster where both sides have other work */
     DN_PACE_PIECES, /**< two copies: into the mapped memory, and out of it */
     DN_PACE_WAYS,
-    DN_PACE_ONLY, /**< there was no choice: nothing to learn */
+    DN_PACE_CROSSES, /**< as DN_PACE_ALONE, since the message crosses: its time says nothing about others */
+    DN_PACE_ONLY,    /**< there was no choice: nothing to learn */
 };
 
 /** Longest message that flows. */
@@ -110,12 +111,11 @@ typedef struct dn_pace {
         uint8_t hasty;          /**< trials still to come soon, as known costs are old or of other lengths */
         uint8_t kernel;         /**< the same, of the kernel's ways only: trials that have not begun */
         uint8_t unmet;          /**< messages in a row that were announced, though they were to flow */
-        uint8_t crosses;        /**< not 0: of `crossing` */
+        uint8_t apart;          /**< not 0: one of `crossing`, below */
     } class[DN_PACE_CLASSES];
     struct dn_pace_class crossing[DN_PACE_FLOWING]; /**< of messages that cross; by PIECES or ALONE */
-    uint8_t
-        crossed[DN_PACE_FLOWING]; /**< weighed messages that crossed, less others: 0 to DN_PACE_UNCROSSED */
-    uint8_t crosses[DN_PACE_FLOWING]; /**< not 0: the messages of the class cross */
+    int8_t crossed[DN_PACE_FLOWING];  /**< messages in a row that crossed; or, below 0, that did not */
+    uint8_t crosses[DN_PACE_FLOWING]; /**< not 0: messages of the class are taken for such that cross */
     uint32_t line; /**< ns that a line of the sender took to come: the least of `looks` lines */
     uint8_t looks; /**< up to DN_PACE_LOOKS */
     uint64_t last; /**< when the last message ended whose end was timed */
@@ -139,8 +139,8 @@ enum dn_pace_begin {
     DN_PACE_UNTIMED,   /**< as DN_PACE_FLOWS, but its sender has read no clock: it ends with dn_pace_skip() */
 };
 
-/** The way for a message of @p len bytes that begins now. @param[in] crosses  Not 0: the message left before its sender had received the
- * last long message of this process. */
+/** The way for a message of @p len bytes that begins now. @param[in] crosses  Not 0: the message left before its sender had begun to
+ * take the last long message of this process. */
 DN_API enum dn_pace_way dn_pace_choose(dn_pace_t *pace, enum dn_pace_stream stream, size_t len,
                                        enum dn_pace_begin begin, int crosses);
 

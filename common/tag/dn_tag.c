@@ -106,6 +106,7 @@ static dn_tag_peer_t *dn_tag_peer_new(dn_tag_t *tag, dn_peer_t *hot)
     peer->peer = hot;
     peer->tag = tag;
     peer->sent = peer->seen = dn_first(tag->port);
+    peer->longs = peer->heard = (uint32_t) dn_first(tag->port);
     peer->eager_limit = dn_tag_eager_limit(&tag->config.limit, &attr);
     peer->copy_limit =
         0 != attr.sockets && peer->eager_limit > DN_TAG_COPY_MAX ? DN_TAG_COPY_MAX : peer->eager_limit;
@@ -383,6 +384,11 @@ int dn_tag_needs(const dn_tag_peer_t *peer)
         const dn_tag_req_t *req = handles->slot[i].object;
 
         needs = needs || (NULL != req && peer == req->peer);
+    }
+    for (dn_queue_item_t *item = peer->tag->busy.first; NULL != item; item = item->next) {
+        const dn_tag_req_t *req = dn_tag_req_of(item);
+
+        needs = needs || (peer == req->peer && DN_TAG_STARTS == dn_tag_state_of(req));
     }
     needs = needs || dn_tag_is_named(peer);
     dn_tag_unlock(peer->tag);

@@ -216,7 +216,7 @@ typedef struct dn_tag_wish {
 } dn_tag_wish_t;
 
 /** Tells the receiver of a long message whether the message crosses a long message of the receiver: whether it left before its sender had
- * begun to take the receiver's last one. Both numbers count up, and wrap; they are compared for equality only. */
+ * begun to take the receiver's last one. Both numbers begin at dn_first(), count up, and wrap. */
 typedef struct dn_tag_cross {
     uint32_t number; /**< of this message among the long messages of its sender to this receiver */
     uint32_t heard;  /**< the number of the receiver's message that the sender began to take last */
@@ -355,11 +355,12 @@ struct dn_tag {
     struct {
         uint64_t since_ns; /**< when the stay began, by dn_clock_ns() */
         uint64_t last_ns;  /**< when this process last looked at a long message */
-    } here;               /**< this process's stay in the library, seen by its long messages: dn_tag_stay() */
-    bool queued;          /**< a peer has sends that wait, or is to be told a wish */
-    bool mourns;          /**< a peer was lost, at some time */
-    bool heeding;         /**< a sender reads a receiver's messages; not to be nested: dn_tag_listen() */
-    uint8_t vain;         /**< pauses in vain, less others; each halves the next pause. A hint, as `waited` */
+    } here;        /**< this process's stay in the library, seen by its long messages: dn_tag_stay() */
+    bool queued;   /**< a peer has sends that wait, or is to be told a wish */
+    bool mourns;   /**< a peer was lost, at some time */
+    bool heeding;  /**< a sender reads a receiver's messages; not to be nested: dn_tag_listen() */
+    bool puts_off; /**< this process looks for an announcement: PULLs wait until it polls; no threads then */
+    uint8_t vain;  /**< pauses in vain, less others; each halves the next pause. A hint, as `waited` */
     pthread_mutex_t pump; /**< held by the thread that tries again what waits */
 };
 
@@ -397,7 +398,7 @@ DN_API dn_tag_peer_t *dn_tag_some_peer(dn_tag_t *tag);
 DN_API int dn_tag_needs(const dn_tag_peer_t *peer);
 
 /* Some fields are written under the lock but also read without the lock: queued, mourns, busy.first, waits.first, wish, wish_due. They
- * are loaded and stored whole. So are ahead, waited, vain, heeding and heard, which no lock protects. */
+ * are loaded and stored whole. So are ahead, waited, vain, heeding, longs and heard, which no lock protects. */
 
 /** Try again the requests and wishes that wait. The caller also drives the port by dn_progress(). @return events. */
 DN_API int dn_tag_pump(dn_tag_t *tag);

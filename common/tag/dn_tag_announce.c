@@ -237,14 +237,17 @@ void dn_tag_got_announce(dn_tag_t *tag, dn_peer_t *src, const dn_tag_announce_t 
 
 bool dn_tag_push(dn_tag_req_t *req)
 {
+    dn_tag_t *tag = req->tag;
     dn_tag_peer_t *peer = req->peer;
-    const dn_tag_config_t *config = &req->tag->config;
+    const dn_tag_config_t *config = &tag->config;
     const dn_tag_announce_t *offer = &peer->offer;
 
     if (!peer->offered && 0 != peer->looks && req->len > config->limit.announce_min) {
         /* An announcement may have come while this process computed. */
         peer->looks--;
+        tag->puts_off = true;
         dn_tag_listen(peer);
+        tag->puts_off = false;
     }
     if (!peer->offered || NULL != peer->waits.first || NULL == req->buffer || req->len <= peer->eager_limit
         || offer->context != req->head.context || offer->tag != req->head.tag || offer->len < req->len

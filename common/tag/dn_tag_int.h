@@ -212,10 +212,16 @@ static inline dn_tag_cross_t dn_tag_cross(const dn_tag_req_t *req)
 {
     return (dn_tag_cross_t){.number = req->number, .heard = dn_load_relaxed(&req->peer->heard)};
 }
-/** This process begins to take the bytes of a long message. */
+/** Long messages of a peer that are under way to this process at a time, at most; if there are more, some seem to cross, or not to. */
+#define DN_TAG_LONGS_AHEAD 4096u
+
+/** This process begins to take the bytes of a long message. Messages may be taken in another order than they were sent: the last one counts.
+ * A number that is far behind is that of a peer that has begun anew. */
 static inline void dn_tag_hear(dn_tag_peer_t *peer, uint32_t number)
 {
-    dn_store_relaxed(&peer->heard, number);
+    if (DN_TAG_LONGS_AHEAD < dn_load_relaxed(&peer->heard) - number) {
+        dn_store_relaxed(&peer->heard, number);
+    }
 }
 /** Send a message of the protocol. */
 static inline dn_status_t dn_tag_tell(const dn_tag_peer_t *peer, enum dn_tag_kind kind, const void *message,
@@ -258,8 +264,7 @@ dn_status_t dn_tag_send_piece(dn_tag_req_t *req, enum dn_tag_kind kind, const vo
 /** Send the next pieces. @return true: the request is complete. */
 bool dn_tag_send_pieces(dn_tag_req_t *req, int *events);
 /** Read the messages of a receiver before or after a send, unless this process does so already: further up in this thread, or in another
- * thread. PULLs of messages that come so begin when this process polls next. `heeding` orders no other data, so any memory order would
- * do. */
+ * thread. `heeding` orders no other data, so any memory order would do. */
 void dn_tag_listen(dn_tag_peer_t *peer);
 /** Handle DN_TAG_CTS and DN_TAG_DONE, for which a send waits. */
 void dn_tag_got_cts(dn_tag_t *tag, const dn_peer_t *src, const dn_tag_cts_t *cts);

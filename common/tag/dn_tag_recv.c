@@ -70,6 +70,10 @@ void dn_tag_learn_way(dn_tag_req_t *req)
     dn_tag_lock(req->tag);
     if (learns) {
         (void) dn_tag_stay(req->tag, now);
+    }
+    if (learns && DN_PACE_CROSSES == req->way) {
+        dn_pace_pass(pace, now);
+    } else if (learns) {
         dn_pace_learn(pace, req->way, req->wanted, req->started, now);
     } else {
         dn_pace_skip(pace);
@@ -122,11 +126,13 @@ static bool dn_tag_start_pull(dn_tag_req_t *req)
                             .key = &req->key,
                             .len = req->wanted,
                             .comp = &req->comp,
-                            .flags = DN_PACE_ALONE == req->way ? DN_XFER_UNSHARED : 0};
+                            .flags = DN_PACE_PULL != req->way ? DN_XFER_UNSHARED : 0};
     dn_tag_peer_t *peer = req->peer;
 
     req->comp.fn = dn_tag_pulled;
-    dn_tag_hear(peer, req->number);
+    if (req->size > peer->eager_limit) {
+        dn_tag_hear(peer, req->number);
+    }
     dn_tag_turn(req, DN_TAG_PULLS);
     dn_tag_transfers(peer, 1);
     const bool borrowed = dn_tag_borrow(peer);
@@ -193,7 +199,7 @@ static void dn_tag_fetch(dn_tag_req_t *req, const dn_tag_arrival_t *arrival)
     if (DN_PACE_PIECES == req->way || DN_PACE_ONLY == req->way) {
         dn_tag_hear(req->peer, req->number);
         dn_tag_ask(req);
-    } else if (dn_load_relaxed(&req->tag->heeding)) {
+    } else if (req->tag->puts_off) {
         /* This process is about to send. Its message would wait until all these bytes are here, and the receiver with it. */
         dn_tag_turn(req, DN_TAG_STARTS);
         dn_tag_busy(req);

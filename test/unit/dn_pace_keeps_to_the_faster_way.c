@@ -650,16 +650,16 @@ static void what_crosses_is_copied_by_its_receiver(void **state)
 
     for (unsigned i = 0; i < 100; i++) {
         assert_int_equal(dn_pace_choose(&pace, DN_PACE_STREAM_AUTO, 1 << 20, DN_PACE_ANNOUNCED, 1),
-                         DN_PACE_ALONE);
+                         DN_PACE_CROSSES);
         assert_int_equal(dn_pace_choose(&pace, DN_PACE_STREAM_NEVER, 1 << 20, DN_PACE_ANNOUNCED, 1),
-                         DN_PACE_ALONE);
+                         DN_PACE_CROSSES);
         assert_int_equal(dn_pace_choose(&pace, DN_PACE_STREAM_ALWAYS, 1 << 20, DN_PACE_ANNOUNCED, 1),
                          DN_PACE_PIECES);
     }
     (void) run(&pace, 1 << 20, &speed, 1000, DN_PACE_PULL, &lost);
     assert_in_range(run(&pace, 1 << 20, &speed, 1000, DN_PACE_PULL, &lost), 950, 1000);
     assert_int_equal(dn_pace_choose(&pace, DN_PACE_STREAM_AUTO, 1 << 20, DN_PACE_ANNOUNCED, 1),
-                     DN_PACE_ALONE);
+                     DN_PACE_CROSSES);
 }
 
 /** Messages that cross and may flow go in pieces only where pieces are much faster; and what is learnt of them says nothing about messages
@@ -686,17 +686,18 @@ static void a_few_messages_do_not_tell_whether_messages_cross(void **state)
 {
     dn_pace_t pace = {0};
 
-    for (unsigned i = 0; i < 100; i++) {
-        const int crosses = 0 == i % (DN_PACE_UNCROSSED / DN_PACE_CROSSED);
-
-        (void) dn_pace_choose(&pace, DN_PACE_STREAM_AUTO, 65536, DN_PACE_HELD, crosses);
+    for (unsigned i = 0; i < 4000; i++) {
+        (void) dn_pace_choose(&pace, DN_PACE_STREAM_AUTO, 65536, DN_PACE_HELD, 0 != i % DN_PACE_CROSSED);
         assert_false(pace.crosses[2]);
     }
     for (unsigned i = 0; i < DN_PACE_CROSSED; i++) {
         (void) dn_pace_choose(&pace, DN_PACE_STREAM_AUTO, 65536, DN_PACE_HELD, 1);
     }
-    for (unsigned i = 0; i < DN_PACE_UNCROSSED; i++) {
+    for (unsigned i = 0; i < 4000; i++) {
         assert_true(pace.crosses[2]);
+        (void) dn_pace_choose(&pace, DN_PACE_STREAM_AUTO, 65536, DN_PACE_HELD, 0 == i % DN_PACE_UNCROSSED);
+    }
+    for (unsigned i = 0; i < DN_PACE_UNCROSSED; i++) {
         (void) dn_pace_choose(&pace, DN_PACE_STREAM_AUTO, 65536, DN_PACE_HELD, 0);
     }
     assert_false(pace.crosses[2]);
