@@ -54,6 +54,10 @@ static void op_finish(mca_btl_dimmnet_op_t *op, dn_status_t status)
 
     opal_free_list_return(&mca_btl_dimmnet.ops, &op->super);
     if (OPAL_UNLIKELY(DN_ERR_UNREACH == status)) {
+        if (endpoint->leaves) {
+            /* As mca_btl_dimmnet_ops_forget(): nobody waits for it. */
+            return;
+        }
         mca_btl_dimmnet_lost(endpoint);
     }
     cbfunc(mca_btl_dimmnet_module_of(endpoint), endpoint, local_address, local_handle, cbcontext, cbdata,
