@@ -209,7 +209,8 @@ DN_API void dn_peer_set_user(dn_peer_t *peer, unsigned channel, void *user);
 /** The pointer that dn_peer_set_user() has kept. NULL: none yet, or there is no such channel. */
 static inline void *dn_peer_user(const dn_peer_t *peer, unsigned channel);
 
-/** DN_OK while the peer's process lives, else DN_ERR_UNREACH. A system call: not for a hot path. */
+/** DN_OK while the peer's process lives, else DN_ERR_UNREACH. A system call: not for a hot path. Where the process has ended, its last
+ * messages are handled, and functions of dn_lost_set() are called, from inside of this call. */
 DN_API dn_status_t dn_peer_check(dn_peer_t *peer);
 
 /** Is called for a peer that is lost: see dn_lost_set(). */
@@ -235,7 +236,7 @@ typedef void (*dn_lost_fn_t)(dn_peer_t *peer, void *arg);
  *             before the close tells nothing, whether the port has read it or not; nor does what dn_aotf() stores
  *             before this process has found the port closed.
  * Ordering:   messages of this host that came before the loss are handled before fn is called, where their channel has
- *             a handler. Those of other hosts may be handled after it. A peer that disconnects is not lost while its
+ *             a handler, and no message without one is before them. Those of other hosts may be handled after it. A peer that disconnects is not lost while its
  *             port stays open. Whether a peer whose port has closed left in good order, only the users of the channel
  *             can tell.
  * Ownership:  a connected peer stays until dn_disconnect(). A peer that nobody has connected to is lent for the call:

@@ -190,8 +190,8 @@ static inline int dn_peer_is_doubted(const dn_peer_base_t *peer)
 
 /**
  * An operation that its call has left in progress ends with @p status. Without a comp, keep an error for dn_flush(). Who ends the
- * operation calls this before the store by which a fence finds the operation ended. DN_ERR_UNREACH is not kept, as dn_flush() finds by
- * itself that a peer is gone.
+ * operation calls this before the store by which a fence finds the operation ended. DN_ERR_UNREACH is not kept: dn_flush() returns that
+ * for a peer that is lost, in doubt or wanted, and a device that ends an operation so has to make the peer one of these.
  */
 static inline void dn_peer_keep_error(dn_peer_base_t *peer, const dn_comp_t *comp, dn_status_t status)
 {
@@ -437,8 +437,9 @@ DN_DEVICE_API void dn_port_forget(dn_port_t *port, dn_peer_base_t *peer);
  * error. */
 DN_DEVICE_API void dn_port_peer_lost(dn_port_t *port, dn_peer_base_t *peer);
 /** A peer has closed its port in good order. From now on its functions return DN_ERR_UNREACH, but dn_fence() and dn_peek(). A call of
- * another function sets dn_peer_base_t::wanted. When the device has read all that the peer has sent, it puts a wanted peer in doubt, and
- * so it does with a peer whose answers are awaited (dn_core_peer_t::asked). The port's lock is held. */
+ * another function sets dn_peer_base_t::wanted, and so does a device that ends an operation because of the close. When the device has
+ * read all that the peer has sent and a handler takes, it puts a wanted peer in doubt, and so it does with a peer whose answers are awaited
+ * (dn_core_peer_t::asked). The port's lock is held. */
 DN_DEVICE_API void dn_port_peer_closed(dn_port_t *port, dn_peer_base_t *peer);
 /** Does the peer's process live? If not, turn the peer LOST. @return DN_OK: the process lives, else DN_ERR_UNREACH. */
 DN_DEVICE_API dn_status_t dn_port_look(dn_peer_base_t *peer);

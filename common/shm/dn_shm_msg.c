@@ -21,6 +21,9 @@ static dn_status_t dn_shm_answer(dn_shm_peer_t *peer)
     dn_port_lock(peer->base.iface->port);
     const dn_status_t status = DN_SHM_TX_SHUT != peer->tx_state ? DN_OK : dn_shm_open_tx(peer, "");
     dn_port_unlock(peer->base.iface->port);
+    if (DN_ERR_UNREACH == status && dn_shm_has_closed(peer)) {
+        return dn_shm_want(peer);
+    }
     return DN_OK == status ? DN_ERR_AGAIN : status;
 }
 

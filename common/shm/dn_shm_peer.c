@@ -279,11 +279,14 @@ void dn_shm_lost(dn_peer_base_t *base)
 {
     dn_shm_t *shm = (dn_shm_t *) base->iface;
     dn_shm_peer_t *peer = (dn_shm_peer_t *) base;
+    const int over = DN_OK != dn_shm_check(base);
 
-    /* Its users may wait for a message that lies unread, and for nothing else of the peer. */
-    dn_shm_read_last(shm, peer);
+    if (over) {
+        /* Its users may wait for a message that lies unread, and for nothing else of the peer. */
+        dn_shm_read_last(shm, peer);
+    }
     dn_shm_help_lost(shm, peer);
-    if (NULL != peer->rx && DN_OK != dn_shm_check(base)) {
+    if (over && NULL != peer->rx) {
         /* Nobody writes into its ring any more: as if it had closed it. */
         dn_shm_close_later(shm, peer);
     }
