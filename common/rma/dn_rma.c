@@ -344,6 +344,8 @@ void dn_rma_win_place(dn_rma_win_t *win)
         dn_rma_lock_open(&win->far[rank]);
         /* From here on its messages are heeded: pairs with the load in dn_rma_is_from(), in another thread perhaps. */
         dn_store_release(&win->far[rank].peer, peer);
+        /* Either this finds the loss, or dn_rma_lost() finds the peer here. */
+        dn_fence_seq_cst();
         /* Not dn_flush(), which would take an error away from who flushes. */
         if (DN_ERR_UNREACH == dn_fence(peer)) {
             /* It was lost before, when dn_rma_lost() did not find it here. */
@@ -430,6 +432,8 @@ static void dn_rma_lost(dn_peer_t *peer, void *arg)
 {
     dn_rma_t *rma = arg;
 
+    /* Pairs with the fence in dn_rma_win_place(): the peer's functions say by now that it is lost. */
+    dn_fence_seq_cst();
     for (uint32_t i = 0; i < dn_rma_slots(rma, &rma->windows); i++) {
         (void) pthread_mutex_lock(&rma->lock);
         dn_rma_win_t *win = dn_rma_win_held(dn_handle_object(&rma->windows, i));

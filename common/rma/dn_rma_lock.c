@@ -637,7 +637,8 @@ static bool dn_rma_guard_is_dead(const dn_rma_guard_t *guard, uint32_t owner)
 dn_status_t dn_rma_guard_wait(const dn_guard_t *super)
 {
     const dn_rma_guard_t *guard = (const dn_rma_guard_t *) super;
-    /* In progress a message might change what this operation is about to use. */
+    /* In progress a message might change what this operation is about to use. The last messages of an owner that has ended do not: this
+     * operation comes from another process. */
     dn_rma_wait_t wait = {.quiet = true};
     unsigned tries = 0;
     uint32_t owner;
