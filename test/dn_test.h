@@ -50,9 +50,13 @@ static inline size_t dn_test_length(uint64_t *state, size_t max)
 static inline unsigned dn_test_rounds(unsigned all)
 {
     const char *share = getenv("DN_TEST_ROUNDS");
-    const unsigned rounds =
-        NULL == share ? all : (unsigned) ((uint64_t) all * strtoul(share, NULL, 10) / 100);
+    const unsigned long percent = NULL == share ? 100 : strtoul(share, NULL, 10);
 
+    if (0 == percent || 100 < percent) {
+        fprintf(stderr, "DN_TEST_ROUNDS is %s, which is no number from 1 to 100\n", share);
+        abort();
+    }
+    const unsigned rounds = (unsigned) ((uint64_t) all * percent / 100);
     return 0 == rounds ? 1 : rounds;
 }
 

@@ -25,7 +25,7 @@
 
 #ifdef __SANITIZE_THREAD__
 /** A child of fork() has no thread but its own. The sanitizer still counts the parent's other threads: it takes what the child does with its
- * copy of a port for a race with what they did last, and misses a join of them. */
+ * copy of a port for a race with what they did last, and misses a join of them. Other tests find a parent that joins no thread. */
 const char *__tsan_default_suppressions(void);
 DN_API const char *__tsan_default_suppressions(void)
 {
