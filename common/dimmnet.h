@@ -235,10 +235,10 @@ typedef void (*dn_lost_fn_t)(dn_peer_t *peer, void *arg);
  *             the port, or calls dn_peer_check(). That message may still get DN_OK, and is dropped. A message that came
  *             before the close tells nothing, whether the port has read it or not; nor does what dn_aotf() stores
  *             before this process has found the port closed.
- * Ordering:   messages of this host that came before the loss are handled before fn is called, where their channel has
- *             a handler, and no message without one is before them. Those of other hosts may be handled after it. A peer that disconnects is not lost while its
- *             port stays open. Whether a peer whose port has closed left in good order, only the users of the channel
- *             can tell.
+ * Ordering:   messages that a process of this host has sent before it ended or closed its port are handled before fn is
+ *             called, where their channel has a handler, and no message without one is before them. Those of other
+ *             hosts may be handled after it. A peer that disconnects is not lost while its port stays open. Whether a
+ *             peer whose port has closed left in good order, only the users of the channel can tell.
  * Ownership:  a connected peer stays until dn_disconnect(). A peer that nobody has connected to is lent for the call:
  *             it is freed some time after it was lost, or has closed its port. Before it is freed, fn is called for
  *             each channel that still keeps a pointer with the peer (dn_peer_set_user()); dn_close() frees such a peer,

@@ -391,9 +391,8 @@ static inline int dn_shm_has_closed(const dn_shm_peer_t *peer)
     return 0 != dn_load_acquire_u32(&peer->map.header->closed);
 }
 
-/** Something is wanted of a peer that has closed its port: its users are told when all that it has sent is read that a handler
- * takes. Any thread.
- * @return DN_ERR_UNREACH. */
+/** Something is wanted of a peer that has closed its port: its users are told when all its messages that have a handler are read.
+ * Any thread. @return DN_ERR_UNREACH. */
 static inline dn_status_t dn_shm_want(dn_shm_peer_t *peer)
 {
     /* Relaxed: dn_shm_note_closed() looks at it later, and finds nothing else by it. */

@@ -139,8 +139,8 @@ enum dn_pace_begin {
     DN_PACE_UNTIMED,   /**< as DN_PACE_FLOWS, but its sender has read no clock: it ends with dn_pace_skip() */
 };
 
-/** The way for a message of @p len bytes that begins now. @param[in] crosses  Not 0: the message left before its sender had begun to
- * take the last long message of this process. */
+/** The way for a message of @p len bytes that begins now. A message that goes by DN_PACE_CROSSES ends with dn_pace_pass() or
+ * dn_pace_skip(). @param[in] crosses  Not 0: the message left before its sender had begun to take the last long message of this process. */
 DN_API enum dn_pace_way dn_pace_choose(dn_pace_t *pace, enum dn_pace_stream stream, size_t len,
                                        enum dn_pace_begin begin, int crosses);
 

@@ -219,7 +219,7 @@ typedef struct dn_tag_wish {
  * begun to take the receiver's last one. Both numbers begin at dn_first(), count up, and wrap. */
 typedef struct dn_tag_cross {
     uint32_t number; /**< of this message among the long messages of its sender to this receiver */
-    uint32_t heard;  /**< the number of the receiver's message that the sender began to take last */
+    uint32_t heard;  /**< the last number of the receiver's messages that the sender has begun to take */
 } dn_tag_cross_t;
 
 /** A receive that was announced by a peer. */

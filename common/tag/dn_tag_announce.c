@@ -113,7 +113,7 @@ static bool dn_tag_is_first(dn_tag_t *tag, const dn_match_recv_t *posted)
 #define DN_TAG_CLAIMS 512u
 
 /** Long messages to a peer before which the sender looks for the peer's next announcement. The sender then does not look until another
- * announcement comes. A look may bring messages, too, whose copies delay the message that is to be sent. */
+ * announcement comes. A look may bring messages, too, of which the short ones are copied before the message leaves. */
 #define DN_TAG_LOOKS_IN_VAIN 4
 
 /** Take a claim. @return true for one of the two sides at most. */
@@ -242,7 +242,8 @@ bool dn_tag_push(dn_tag_req_t *req)
     const dn_tag_config_t *config = &tag->config;
     const dn_tag_announce_t *offer = &peer->offer;
 
-    if (!peer->offered && 0 != peer->looks && req->len > config->limit.announce_min) {
+    if (!peer->offered && 0 != peer->looks && req->len > config->limit.announce_min
+        && !dn_load_relaxed(&tag->heeding)) {
         /* An announcement may have come while this process computed. */
         peer->looks--;
         tag->puts_off = true;

@@ -212,11 +212,13 @@ static inline dn_tag_cross_t dn_tag_cross(const dn_tag_req_t *req)
 {
     return (dn_tag_cross_t){.number = req->number, .heard = dn_load_relaxed(&req->peer->heard)};
 }
-/** Long messages of a peer that are under way to this process at a time, at most; if there are more, some seem to cross, or not to. */
-#define DN_TAG_LONGS_AHEAD 4096u
+/** Long messages of a peer that this process takes in another order than they were sent, at most. Where there are more, the guess whether
+ * messages cross may be wrong. */
+#define DN_TAG_LONGS_AHEAD 256u
 
-/** This process begins to take the bytes of a long message. Messages may be taken in another order than they were sent: the last one counts.
- * A number that is far behind is that of a peer that has begun anew. */
+/** This process begins to take the bytes of a long message. Messages may be taken in another order than they were sent: the one that was
+ * sent last counts. The difference wraps. A number that is further behind than DN_TAG_LONGS_AHEAD is that of a peer that has begun anew. A short
+ * message that was held back has the number of the long one before it. */
 static inline void dn_tag_hear(dn_tag_peer_t *peer, uint32_t number)
 {
     if (DN_TAG_LONGS_AHEAD < dn_load_relaxed(&peer->heard) - number) {

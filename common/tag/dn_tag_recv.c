@@ -38,6 +38,7 @@ static void dn_tag_wish_flow(dn_tag_peer_t *peer, size_t len)
 static void dn_tag_choose_way(dn_tag_req_t *req, enum dn_pace_begin begin, const dn_tag_cross_t *cross)
 {
     dn_tag_peer_t *peer = req->peer;
+    /* Equality suffices: what the sender has heard is not 2^32 messages behind. */
     const int crosses = cross->heard != dn_load_relaxed(&peer->longs);
 
     dn_tag_lock(req->tag);
@@ -130,9 +131,7 @@ static bool dn_tag_start_pull(dn_tag_req_t *req)
     dn_tag_peer_t *peer = req->peer;
 
     req->comp.fn = dn_tag_pulled;
-    if (req->size > peer->eager_limit) {
-        dn_tag_hear(peer, req->number);
-    }
+    dn_tag_hear(peer, req->number);
     dn_tag_turn(req, DN_TAG_PULLS);
     dn_tag_transfers(peer, 1);
     const bool borrowed = dn_tag_borrow(peer);
@@ -187,12 +186,13 @@ static void dn_tag_await_flow(dn_tag_req_t *req, dn_tag_peer_t *peer, const dn_t
 /** A long message has been matched. */
 static void dn_tag_fetch(dn_tag_req_t *req, const dn_tag_arrival_t *arrival)
 {
+    req->number = arrival->cross.number;
     if (0 == req->wanted) {
+        dn_tag_hear(req->peer, req->number);
         dn_tag_answer(req);
         return;
     }
     req->way = DN_PACE_ONLY;
-    req->number = arrival->cross.number;
     if (DN_TAG_RTS == arrival->kind && NULL != req->buffer) {
         dn_tag_choose_announced(req, arrival->left, &arrival->cross);
     }
@@ -351,8 +351,8 @@ static inline dn_tag_msg_t *dn_tag_match_recv(dn_tag_t *tag, dn_tag_req_t *req)
     return msg;
 }
 
-/** Does a caller that has found no message need this peer, which is lost? All that a peer of this host has sent was read before its loss was
- * told. The lock is held. @param[in] from  May be NULL. */
+/** Does a caller that has found no message need this peer, which is lost? If a process of this host has ended, all that it has sent was read
+ * before its loss was told. The lock is held. @param[in] from  May be NULL. */
 static bool dn_tag_is_vain(const dn_tag_peer_t *from, uint32_t context, int32_t source)
 {
     if (NULL == from || !from->cut) {
