@@ -14,8 +14,6 @@
 #include "btl_dimmnet_frag.h"
 #include "btl_dimmnet_op.h"
 
-#include <time.h>
-
 #include "dn_wait.h"
 
 #include "opal/class/opal_bitmap.h"
@@ -23,8 +21,8 @@
 
 /** Polls between two looks whether the process lives, while something is under way to it. A look calls the kernel. */
 #define LAST_POLLS 1000
-/** Seconds. A process for which nothing has moved for so long does not look at the network any more. */
-#define LAST_S 10
+/** A process for which nothing has moved for so long does not look at the network any more. */
+#define LAST_NS UINT64_C(10000000000)
 
 /** Elements with which the lists of operations and of registrations begin, and by which they grow. */
 #define OPS_NUM 32
@@ -230,33 +228,25 @@ static bool endpoint_unlink(const mca_btl_base_endpoint_t *endpoint)
     return found;
 }
 
-static time_t now_s(void)
-{
-    struct timespec now;
-
-    (void) clock_gettime(CLOCK_MONOTONIC, &now);
-    return now.tv_sec;
-}
-
 /** Wait for what is under way to a process. A process that lives takes it, unless it does not look at the network any more. What is under way
  * to a process that is gone ends by itself, puts and gets of which it has copied a share within 2 s. */
 static void endpoint_await(const mca_btl_base_endpoint_t *endpoint)
 {
     dn_wait_t wait = {0};
-    time_t moved_s = now_s();
+    uint64_t moved_ns = dn_ompi_clock_ns();
 
     /* Acquire: pairs with op_count(). Messages that wait are looked at under the lock later: relaxed. */
     for (uint64_t polls = 1;
          NULL != dn_load_relaxed(&endpoint->waits.items.first) || 0 != dn_load_acquire_u32(&endpoint->ops);
          polls++) {
         if (0 == polls % LAST_POLLS) {
-            if (LAST_S < now_s() - moved_s) {
+            if (LAST_NS < dn_ompi_clock_ns() - moved_ns) {
                 return;
             }
             (void) dn_peer_check(endpoint->peer);
         }
         if (0 != mca_btl_dimmnet_progress()) {
-            moved_s = now_s();
+            moved_ns = dn_ompi_clock_ns();
             dn_wait_restart(&wait);
         } else {
             (void) dn_wait(mca_btl_dimmnet_component.port, &wait, 0, 0);

@@ -12,6 +12,8 @@
 #ifndef DN_OMPI_H
 #define DN_OMPI_H
 
+#include <time.h>
+
 #include "dimmnet.h"
 #include "dn_ompi_text.h"
 #include "dn_param.h"
@@ -147,6 +149,15 @@ DN_API void dn_ompi_say_lost(const opal_proc_t *proc);
  * Open MPI 4.1 loses some of the texts that it relays to mpirun.
  */
 DN_API void dn_ompi_help(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/** Nanoseconds of a clock that never goes back, for what waits: dn_clock_ns() is inside of libdimmnet. */
+static inline uint64_t dn_ompi_clock_ns(void)
+{
+    struct timespec now;
+
+    (void) clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t) now.tv_sec * UINT64_C(1000000000) + (uint64_t) now.tv_nsec;
+}
 
 /** Translate a status; all components use this function. DN_INPROGRESS is success: the operation was accepted. */
 static inline int dn_ompi_status(dn_status_t status)

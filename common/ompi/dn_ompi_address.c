@@ -184,22 +184,14 @@ static int address_look_up(enum dn_ompi_address which, const opal_process_name_t
     return rc;
 }
 
-static uint64_t clock_ns(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t) now.tv_sec * UINT64_C(1000000000) + (uint64_t) now.tv_nsec;
-}
-
 int dn_ompi_address_await(enum dn_ompi_address which, const opal_process_name_t *proc, void **bytes_p,
                           size_t *len_p)
 {
-    const uint64_t until = clock_ns() + patience_s() * UINT64_C(1000000000);
+    const uint64_t until = dn_ompi_clock_ns() + patience_s() * UINT64_C(1000000000);
     struct timespec pause = {.tv_nsec = PAUSE_LEAST_NS};
     int rc = address_look_up(which, proc, bytes_p, len_p);
 
-    while (OPAL_ERR_NOT_FOUND == rc && clock_ns() < until) {
+    while (OPAL_ERR_NOT_FOUND == rc && dn_ompi_clock_ns() < until) {
         dn_progress(dn_ompi_port());
         (void) nanosleep(&pause, NULL);
         pause.tv_nsec = PAUSE_MOST_NS > pause.tv_nsec ? 2 * pause.tv_nsec : pause.tv_nsec;
