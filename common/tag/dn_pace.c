@@ -155,6 +155,12 @@ unsigned dn_pace_first_tries(const dn_pace_t *pace, enum dn_pace_way way, size_t
                                                     : DN_PACE_TRIES + dn_pace_first_cold(pace, len);
 }
 
+/** May messages of a class go this way? */
+static int dn_pace_may(const struct dn_pace_class *class, enum dn_pace_way way)
+{
+    return !(class->apart && DN_PACE_PULL == way);
+}
+
 /** Is a way known, and faster than another? */
 static int dn_pace_beats(const struct dn_pace_class *class, enum dn_pace_way way, enum dn_pace_way other)
 {
@@ -170,7 +176,10 @@ static enum dn_pace_way dn_pace_best_pull(const struct dn_pace_class *class)
 {
     const float pull = class->cost[DN_PACE_PULL], alone = class->cost[DN_PACE_ALONE];
 
-    return class->apart || (0 != alone && (0 == pull || alone < pull)) ? DN_PACE_ALONE : DN_PACE_PULL;
+    if (!dn_pace_may(class, DN_PACE_PULL)) {
+        return DN_PACE_ALONE;
+    }
+    return 0 != alone && (0 == pull || alone < pull) ? DN_PACE_ALONE : DN_PACE_PULL;
 }
 
 /** The best way of the ways by which messages have come. */
@@ -189,7 +198,7 @@ static enum dn_pace_way dn_pace_next_trial(const struct dn_pace_class *class, en
     for (unsigned i = 1; i <= DN_PACE_WAYS; i++) {
         const enum dn_pace_way way = (enum dn_pace_way)((class->trial + i) % DN_PACE_WAYS);
 
-        if (most >= way && best != way && 0 != class->cost[way] && !(class->apart && DN_PACE_PULL == way)) {
+        if (most >= way && best != way && 0 != class->cost[way] && dn_pace_may(class, way)) {
             return way;
         }
     }
@@ -256,7 +265,7 @@ static void dn_pace_next_turn(const dn_pace_t *pace, struct dn_pace_class *class
 {
     do {
         class->turn++;
-    } while (class->apart && DN_PACE_WAYS > class->turn && DN_PACE_PULL == dn_pace_turn_way(class, 1));
+    } while (DN_PACE_WAYS > class->turn && !dn_pace_may(class, dn_pace_turn_way(class, class->flows)));
     class->tried = 0;
     class->trial = DN_PACE_ALONE;
     class->hasty = dn_pace_haste(pace, 1);
@@ -483,7 +492,7 @@ static enum dn_pace_way dn_pace_unmet(const dn_pace_t *pace, struct dn_pace_clas
 {
     const enum dn_pace_way best = dn_pace_best_pull(class);
     const enum dn_pace_way other = DN_PACE_PULL == best ? DN_PACE_ALONE : DN_PACE_PULL;
-    const enum dn_pace_way way = ENOUGH > class->known[other] && !class->apart ? other : best;
+    const enum dn_pace_way way = ENOUGH > class->known[other] && dn_pace_may(class, other) ? other : best;
 
     class->unmet = UNMET == class->unmet ? 1 : (uint8_t) (class->unmet + 1);
     if (UNMET == class->unmet && DN_PACE_WAYS > class->turn) {
@@ -500,20 +509,22 @@ enum dn_pace_way dn_pace_choose(dn_pace_t *pace, enum dn_pace_stream stream, siz
 {
     const int flows = DN_PACE_FLOWS == begin || DN_PACE_UNTIMED == begin;
 
+    const int might_flow = DN_PACE_ANNOUNCED != begin;
+
     if (DN_PACE_STREAM_ALWAYS == stream && !flows) {
         return DN_PACE_PIECES;
     }
-    if (DN_PACE_STREAM_NEVER == stream && !flows) {
-        return crosses ? DN_PACE_CROSSES : DN_PACE_PULL;
-    }
-    if (DN_PACE_ANNOUNCED == begin && crosses) {
+    if (0 != crosses && (!might_flow || (DN_PACE_STREAM_NEVER == stream && !flows))) {
         return DN_PACE_CROSSES;
     }
-    if (DN_PACE_ANNOUNCED != begin) {
+    if (DN_PACE_STREAM_NEVER == stream && !flows) {
+        return DN_PACE_PULL;
+    }
+    if (might_flow) {
         dn_pace_heed_crossing(pace, len, crosses);
     }
     struct dn_pace_class *class = dn_pace_class(pace, len);
-    class->flows = DN_PACE_ANNOUNCED != begin;
+    class->flows = (uint8_t) might_flow;
     class->apart = DN_PACE_FLOWING > class_of(len) && &pace->crossing[class_of(len)] == class;
     if (!class->met) {
         dn_pace_meet(pace, len);
