@@ -232,7 +232,7 @@ int dn_ompi_tag_remove(size_t nprocs, struct ompi_proc_t **procs)
 /** A probe has found no message. The job ends if its source is a process of another job that is lost. A probe does not connect. */
 static void probed_in_vain(const struct ompi_communicator_t *comm, int source, const dn_tag_want_t *want)
 {
-    if (MPI_ANY_SOURCE != source) {
+    if (MPI_ANY_SOURCE != source && dn_tag_mourns(engine.tag)) {
         const ompi_proc_t *proc =
             ompi_comm_peer_lookup((struct ompi_communicator_t *) (uintptr_t) comm, source);
 

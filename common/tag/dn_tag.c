@@ -247,22 +247,21 @@ static bool dn_tag_is_owed(const dn_tag_req_t *req)
     }
 }
 
-/** Are there announced messages that the peer has not fetched in full? The lock is held. */
-static bool dn_tag_has_announced(dn_tag_peer_t *peer)
+/** Is there a request of a peer, with a handle or in dn_tag_t::busy, of which @p is says so? The lock is held. */
+static bool dn_tag_has(const dn_tag_peer_t *peer, bool (*is)(const dn_tag_req_t *))
 {
-    dn_tag_t *tag = peer->tag;
-    bool owes = false;
+    const dn_tag_t *tag = peer->tag;
+    bool has = false;
 
-    for (dn_queue_item_t *item = dn_fifo_first(&tag->busy); !owes && NULL != item;
-         item = dn_fifo_next(item)) {
-        owes = peer == dn_tag_req_of(item)->peer && dn_tag_is_owed(dn_tag_req_of(item));
+    for (dn_queue_item_t *item = dn_fifo_first(&tag->busy); !has && NULL != item; item = dn_fifo_next(item)) {
+        has = peer == dn_tag_req_of(item)->peer && is(dn_tag_req_of(item));
     }
-    for (uint32_t i = 0; !owes && i < tag->handles.count; i++) {
+    for (uint32_t i = 0; !has && i < tag->handles.count; i++) {
         const dn_tag_req_t *req = tag->handles.slot[i].object;
 
-        owes = NULL != req && peer == req->peer && dn_tag_is_owed(req);
+        has = NULL != req && peer == req->peer && is(req);
     }
-    return owes;
+    return has;
 }
 
 /** Are there messages to a peer that have not left, or, where the peer may still receive, that it has not fetched? */
@@ -275,7 +274,7 @@ static bool dn_tag_owes(dn_tag_peer_t *peer, bool receives)
     dn_port_lock(tag->port);
     dn_tag_lock(tag);
     const bool owes = NULL != peer->waits.first || 0 != dn_load_relaxed(&peer->flowing)
-                      || (receives && dn_tag_has_announced(peer));
+                      || (receives && dn_tag_has(peer, dn_tag_is_owed));
     dn_tag_unlock(tag);
     dn_port_unlock(tag->port);
     pthread_mutex_unlock(&tag->pump);
@@ -374,23 +373,18 @@ static bool dn_tag_is_named(const dn_tag_peer_t *peer)
     return NULL != posted;
 }
 
+/** Does a request still need its peer? One that is only to answer has all its bytes. */
+static bool dn_tag_is_unserved(const dn_tag_req_t *req)
+{
+    return DN_TAG_ANSWERS != dn_tag_state_of(req);
+}
+
 int dn_tag_needs(const dn_tag_peer_t *peer)
 {
-    const dn_handle_table_t *handles = &peer->tag->handles;
-
     dn_tag_lock(peer->tag);
-    int needs = NULL != peer->waits.first || NULL != peer->flow.req || 0 != dn_load_relaxed(&peer->flowing);
-    for (uint32_t i = 0; i < handles->count; i++) {
-        const dn_tag_req_t *req = handles->slot[i].object;
-
-        needs = needs || (NULL != req && peer == req->peer);
-    }
-    for (dn_queue_item_t *item = peer->tag->busy.first; NULL != item; item = item->next) {
-        const dn_tag_req_t *req = dn_tag_req_of(item);
-
-        needs = needs || (peer == req->peer && DN_TAG_STARTS == dn_tag_state_of(req));
-    }
-    needs = needs || dn_tag_is_named(peer);
+    const int needs = NULL != peer->waits.first || NULL != peer->flow.req
+                      || 0 != dn_load_relaxed(&peer->flowing) || dn_tag_has(peer, dn_tag_is_unserved)
+                      || dn_tag_is_named(peer);
     dn_tag_unlock(peer->tag);
     return needs;
 }

@@ -657,8 +657,14 @@ typedef struct dn_tag_found {
 DN_API int dn_tag_probe(dn_tag_t *tag, const dn_tag_want_t *want, dn_tag_found_t *found_p);
 /** As dn_tag_probe(), but take the message out of matching: only dn_tag_mrecv() receives it now. NULL: there is none. */
 DN_API dn_tag_msg_t *dn_tag_mprobe(dn_tag_t *tag, const dn_tag_want_t *want, dn_tag_found_t *found_p);
-/** A caller of dn_tag_probe() or dn_tag_mprobe() has found no message, and waits for one. Where it needs a peer that is lost, the owner is
- * told, as for a receive. @param[in] from  The peer that the caller names as the source, as in dn_tag_recv(). */
+/** Was a peer lost, at some time? A loss that this thread does not see yet is seen by its next look. */
+static inline bool dn_tag_mourns(const dn_tag_t *tag)
+{
+    return dn_load_relaxed(&tag->mourns);
+}
+/** A caller of dn_tag_probe() or dn_tag_mprobe() has found no message, and waits for one, and dn_tag_mourns() is true. Where the caller needs
+ * a peer that is lost, the owner is told, as for a receive. @param[in] from  The peer that the caller names as the source, as in
+ * dn_tag_recv(). */
 DN_API void dn_tag_await(dn_tag_t *tag, const dn_tag_want_t *want, dn_tag_peer_t *from);
 /** Receive a message of dn_tag_mprobe(). The engine frees @p msg. The caller has set `complete` and the memory. */
 DN_API void dn_tag_mrecv(dn_tag_t *tag, dn_tag_req_t *req, dn_tag_msg_t *msg);

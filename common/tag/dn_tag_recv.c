@@ -394,7 +394,8 @@ void dn_tag_recv(dn_tag_t *tag, dn_tag_req_t *req, dn_tag_peer_t *from, int bloc
     if (__builtin_expect(req->len > tag->config.limit.announce_min, 0)) {
         dn_tag_announce(req, blocking ? NULL : from);
     }
-    if (__builtin_expect(tag->mourns, 0) && dn_tag_is_vain(from, req->posted.context, req->posted.source)) {
+    if (__builtin_expect(dn_tag_mourns(tag), 0)
+        && dn_tag_is_vain(from, req->posted.context, req->posted.source)) {
         dn_tag_lost(from);
     }
 }
@@ -514,10 +515,6 @@ dn_tag_msg_t *dn_tag_mprobe(dn_tag_t *tag, const dn_tag_want_t *want, dn_tag_fou
 
 void dn_tag_await(dn_tag_t *tag, const dn_tag_want_t *want, dn_tag_peer_t *from)
 {
-    /* A loss that this thread does not see yet is seen by its next look. */
-    if (__builtin_expect(!dn_load_relaxed(&tag->mourns), 1)) {
-        return;
-    }
     dn_tag_lock(tag);
     /* The message may have come since the caller has looked. */
     const bool vain =
