@@ -269,9 +269,7 @@ void sending_to_a_closed_port_ends(dn_world_t *world)
 {
     start_with_segments(world);
     if (1 == world->rank) {
-        dn_close(world->port);
-        world->port = NULL;
-        dn_world_post(world, 0, 1);
+        dn_world_close(world, 0);
         dn_world_await(world, 0, 1, 1);
         return;
     }
@@ -309,9 +307,7 @@ void a_flush_to_a_closed_port_tells(dn_world_t *world)
     if (1 == world->rank) {
         dn_world_post(world, 0, 1);
         dn_world_sleep(world, 0, 0, 1);
-        dn_close(world->port);
-        world->port = NULL;
-        dn_world_post(world, 1, 1);
+        dn_world_close(world, 1);
         dn_world_await(world, 0, 1, 1);
         return;
     }
@@ -428,9 +424,7 @@ void closing_drops_what_is_in_flight(dn_world_t *world)
         }
         dn_check_equal(dn_peer_check(world->peer[0]), DN_ERR_UNREACH);
         dn_disconnect(world->peer[0]);
-        dn_close(world->port);
-        world->port = NULL;
-        dn_world_post(world, 0, 1);
+        dn_world_close(world, 0);
     }
 }
 
@@ -621,9 +615,7 @@ void a_closed_port_is_told_at_the_first_message(dn_world_t *world)
 
     start_with_segments(world);
     if (1 == world->rank) {
-        dn_close(world->port);
-        world->port = NULL;
-        dn_world_post(world, 0, 1);
+        dn_world_close(world, 0);
         return;
     }
     dn_check_equal(dn_lost_set(world->port, DN_WORLD_CHAN, note_news, &news), DN_OK);
@@ -651,9 +643,7 @@ void a_closed_port_is_told_whose_messages_wait(dn_world_t *world)
     if (1 == world->rank) {
         dn_world_send(world, world->peer[0], DEAF_CHAN, 0, data, sizeof(data));
         dn_world_fence(world, world->peer[0]);
-        dn_close(world->port);
-        world->port = NULL;
-        dn_world_post(world, 0, 1);
+        dn_world_close(world, 0);
         return;
     }
     dn_check_equal(dn_lost_set(world->port, DN_WORLD_CHAN, note_news, &news), DN_OK);

@@ -179,6 +179,13 @@ void dn_world_stop(dn_world_t *world)
     world->port = NULL;
 }
 
+void dn_world_close(dn_world_t *world, int word)
+{
+    dn_close(world->port);
+    world->port = NULL;
+    dn_world_post(world, word, 1);
+}
+
 /* Hearing */
 
 void dn_world_hear(dn_peer_t *src, unsigned tag, const void *data, size_t len, void *arg)

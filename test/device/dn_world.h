@@ -106,6 +106,8 @@ void dn_world_connect(dn_world_t *world);
 void dn_world_start(dn_world_t *world);
 /** Wait until nothing is in flight, meet the others, close the port. */
 void dn_world_stop(dn_world_t *world);
+/** Close the port, then put 1 on the own seat of the board. The others may still send. */
+void dn_world_close(dn_world_t *world, int word);
 
 /** Progress once; gives the core away when nothing was there. */
 void dn_world_progress(dn_world_t *world);

@@ -318,9 +318,7 @@ static void who_leaves_in_order_is_no_news(dn_world_t *world)
     dn_check_equal(dn_lost_set(world->port, DN_WORLD_CHAN, count_news, NULL), DN_OK);
     dn_world_barrier(world);
     if (1 == world->rank) {
-        dn_close(world->port);
-        world->port = NULL;
-        dn_world_post(world, 0, 1);
+        dn_world_close(world, 0);
         return;
     }
     dn_world_sleep(world, 1, 0, 1);
