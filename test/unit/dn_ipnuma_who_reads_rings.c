@@ -11,8 +11,20 @@
 #include "dn_unit_ipnuma.h"
 
 #include <sched.h>
+#include <time.h>
 
 static dn_port_t *port[2];
+
+/** The thread of a port rings after it has let go of the lock: wait until nothing of the greeting is left to ring. */
+static void await_quiet(uint32_t *bell)
+{
+    uint32_t odd;
+
+    do {
+        odd = dn_bell_set(bell);
+        (void) nanosleep(&(struct timespec){.tv_nsec = 100000000}, NULL);
+    } while (odd != dn_load_acquire_u32(bell));
+}
 
 static void reading_rings(void **state)
 {
@@ -23,6 +35,7 @@ static void reading_rings(void **state)
     dn_unit_ipnuma_open(port, NULL);
     assert_int_equal(dn_llcm_alloc(port[1], sizeof(uint64_t), &off, &word), DN_OK);
     dn_peer_t *peer = dn_unit_ipnuma_meet(port);
+    await_quiet(dn_unit_ipnuma(port[1])->iface.bell);
     /* The thread of port 1 reads nothing meanwhile. */
     dn_ipnuma_lock(dn_unit_ipnuma(port[1]));
     assert_ptr_equal(dn_unit_ipnuma(port[1])->iface.bell, dn_bell(port[1]));
