@@ -200,7 +200,9 @@ static void dn_tag_fetch(dn_tag_req_t *req, const dn_tag_arrival_t *arrival)
         dn_tag_hear(req->peer, req->number);
         dn_tag_ask(req);
     } else if (req->tag->puts_off) {
-        /* This process is about to send. Its message would wait until all these bytes are here, and the receiver with it. */
+        /* This process is about to send. Its message would wait until all these bytes are here, and the receiver with it. How long the
+         * way takes is not known then. */
+        req->started = 0;
         dn_tag_turn(req, DN_TAG_STARTS);
         dn_tag_busy(req);
     } else if (!dn_tag_start_pull(req)) {
@@ -216,7 +218,6 @@ bool dn_tag_recv_again(dn_tag_req_t *req)
 
     switch (req->state) {
     case DN_TAG_STARTS:
-        req->started = 0 == req->started ? 0 : dn_clock_ns();
         return dn_tag_start_pull(req);
     case DN_TAG_ASKS:
         /* Bytes may come before dn_tag_tell() has returned. */
