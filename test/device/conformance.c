@@ -23,16 +23,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#ifdef __SANITIZE_THREAD__
-/** A child of fork() has no thread but its own. The sanitizer still counts the parent's other threads: it takes what the child does with its
- * copy of a port for a race with what they did last, and misses a join of them. Other tests find a parent that joins no thread. */
-const char *__tsan_default_suppressions(void);
-DN_API const char *__tsan_default_suppressions(void)
-{
-    return "race:dn_shm_close_copy\nthread:dn_shm_stage_open\n";
-}
-#endif
-
 static const dn_world_test_t conf_tests[] = {
 #define CONF_TEST(name, processes) {#name, processes, name},
 #include "conf_tests.h"
