@@ -48,10 +48,6 @@
  * have no such handicap, since the sender goes on as soon as the pieces have left. */
 #define HANDICAP 1.15f
 
-/** Pieces of messages that cross have to be faster by this factor. The sender of pieces works as long as their receiver. The receiver's clock
- * shows this only where its own messages take the same way. */
-#define HANDICAP_CROSSING 1.5f
-
 /** Least number of messages in pieces whose time does not count (DN_PACE_COLD_BYTES). */
 #define LEAST_COLD 4
 
@@ -89,25 +85,22 @@ uint32_t dn_pace_flow_bit(size_t len)
     return DN_PACE_FLOW_MAX < len ? 0 : UINT32_C(1) << class_of(len);
 }
 
-/** What is known of messages of @p len bytes, as they come now. */
-static struct dn_pace_class *dn_pace_class(dn_pace_t *pace, size_t len)
+/** Are messages of @p len bytes, at most DN_PACE_FLOW_MAX, taken for such that cross? */
+static int dn_pace_crosses(const dn_pace_t *pace, size_t len)
 {
-    const unsigned class = class_of(len);
-
-    return DN_PACE_FLOWING > class && pace->crosses[class] ? &pace->crossing[class] : &pace->class[class];
+    return pace->crosses[class_of(len)];
 }
 
 /** A message has come that may flow: do such messages cross? */
 static void dn_pace_heed_crossing(dn_pace_t *pace, size_t len, int crosses)
 {
     const unsigned class = class_of(len);
-    const int before = pace->crossed[class];
-    const int row = 0 != crosses ? (0 < before ? before + 1 : 1) : (0 > before ? before - 1 : -1);
+    const int change = crosses ? DN_PACE_CROSSED : pace->crosses[class] ? -1 : -DN_PACE_UNCROSSED;
+    const int sum = pace->crossed[class] + change;
 
-    if (DN_PACE_CROSSED <= row || -DN_PACE_UNCROSSED >= row) {
-        pace->crosses[class] = 0 != crosses;
-    } else {
-        pace->crossed[class] = (int8_t) row;
+    pace->crossed[class] = (uint8_t) (0 > sum ? 0 : DN_PACE_CROSSES_MOST < sum ? DN_PACE_CROSSES_MOST : sum);
+    if (0 == pace->crossed[class] || DN_PACE_CROSSES_MOST == pace->crossed[class]) {
+        pace->crosses[class] = 0 != pace->crossed[class];
     }
 }
 
@@ -155,18 +148,11 @@ unsigned dn_pace_first_tries(const dn_pace_t *pace, enum dn_pace_way way, size_t
                                                     : DN_PACE_TRIES + dn_pace_first_cold(pace, len);
 }
 
-/** May messages of a class go this way? */
-static int dn_pace_may(const struct dn_pace_class *class, enum dn_pace_way way)
-{
-    return !(class->apart && DN_PACE_PULL == way);
-}
-
 /** Is a way known, and faster than another? */
 static int dn_pace_beats(const struct dn_pace_class *class, enum dn_pace_way way, enum dn_pace_way other)
 {
     const float *cost = class->cost;
-    const float of_pieces = class->apart ? HANDICAP_CROSSING : class->flows ? 1 : HANDICAP;
-    const float handicap = DN_PACE_PIECES == way ? of_pieces : 1;
+    const float handicap = DN_PACE_PIECES == way && !class->flows ? HANDICAP : 1;
 
     return 0 != cost[way] && (0 == cost[other] || cost[way] * handicap < cost[other]);
 }
@@ -176,9 +162,6 @@ static enum dn_pace_way dn_pace_best_pull(const struct dn_pace_class *class)
 {
     const float pull = class->cost[DN_PACE_PULL], alone = class->cost[DN_PACE_ALONE];
 
-    if (!dn_pace_may(class, DN_PACE_PULL)) {
-        return DN_PACE_ALONE;
-    }
     return 0 != alone && (0 == pull || alone < pull) ? DN_PACE_ALONE : DN_PACE_PULL;
 }
 
@@ -198,7 +181,7 @@ static enum dn_pace_way dn_pace_next_trial(const struct dn_pace_class *class, en
     for (unsigned i = 1; i <= DN_PACE_WAYS; i++) {
         const enum dn_pace_way way = (enum dn_pace_way)((class->trial + i) % DN_PACE_WAYS);
 
-        if (most >= way && best != way && 0 != class->cost[way] && dn_pace_may(class, way)) {
+        if (most >= way && best != way && 0 != class->cost[way]) {
             return way;
         }
     }
@@ -247,13 +230,13 @@ static uint8_t dn_pace_haste(const dn_pace_t *pace, unsigned most)
 }
 
 /** Trials of the kernel's ways that are to come soon where the cores are far: at a new length the known costs are those of shorter messages.
- * There are none where pieces flow and are the best, unless messages cross: a trial of the kernel ends the lead that the sender has. */
+ * There are none where pieces flow and are the best: a trial of the kernel ends the lead that the sender has. */
 static uint8_t dn_pace_kernel(const dn_pace_t *pace, const struct dn_pace_class *class)
 {
     if (DN_PACE_PLACE_FAR != dn_pace_place(pace)) {
         return 0;
     }
-    if (DN_PACE_PIECES != dn_pace_best(class) || class->apart) {
+    if (DN_PACE_PIECES != dn_pace_best(class)) {
         return 1;
     }
     return class->flows ? 0 : 2;
@@ -263,9 +246,7 @@ static uint8_t dn_pace_kernel(const dn_pace_t *pace, const struct dn_pace_class 
  * memory is warm. */
 static void dn_pace_next_turn(const dn_pace_t *pace, struct dn_pace_class *class)
 {
-    do {
-        class->turn++;
-    } while (DN_PACE_WAYS > class->turn && !dn_pace_may(class, dn_pace_turn_way(class, class->flows)));
+    class->turn++;
     class->tried = 0;
     class->trial = DN_PACE_ALONE;
     class->hasty = dn_pace_haste(pace, 1);
@@ -433,13 +414,13 @@ static void dn_pace_watch(struct dn_pace_class *class, enum dn_pace_way way, siz
 
 int dn_pace_wants_flow(dn_pace_t *pace, size_t len)
 {
-    return DN_PACE_PIECES == dn_pace_wanted(dn_pace_class(pace, len), 1);
+    return !dn_pace_crosses(pace, len) && DN_PACE_PIECES == dn_pace_wanted(&pace->class[class_of(len)], 1);
 }
 
 /** The first message of a length has come: begin with the known costs of the next shorter lengths. */
 static void dn_pace_meet(dn_pace_t *pace, size_t len)
 {
-    struct dn_pace_class *class = dn_pace_class(pace, len);
+    struct dn_pace_class *class = &pace->class[class_of(len)];
     const struct dn_pace_class *shorter = 0 == class_of(len) ? NULL : class - 1;
 
     class->met = 1;
@@ -475,14 +456,11 @@ void dn_pace_look(dn_pace_t *pace, uint64_t ns)
     for (unsigned i = 0; i < DN_PACE_CLASSES; i++) {
         dn_pace_place_known(pace, &pace->class[i], i);
     }
-    for (unsigned i = 0; i < DN_PACE_FLOWING; i++) {
-        dn_pace_place_known(pace, &pace->crossing[i], i);
-    }
 }
 
 int dn_pace_is_unmet(dn_pace_t *pace, size_t len)
 {
-    return UNMET == dn_pace_class(pace, len)->unmet;
+    return UNMET == pace->class[class_of(len)].unmet;
 }
 
 /** A message was announced, though messages are to flow: its sender has not read the wish yet, or cannot let the message flow. After
@@ -492,7 +470,7 @@ static enum dn_pace_way dn_pace_unmet(const dn_pace_t *pace, struct dn_pace_clas
 {
     const enum dn_pace_way best = dn_pace_best_pull(class);
     const enum dn_pace_way other = DN_PACE_PULL == best ? DN_PACE_ALONE : DN_PACE_PULL;
-    const enum dn_pace_way way = ENOUGH > class->known[other] && dn_pace_may(class, other) ? other : best;
+    const enum dn_pace_way way = ENOUGH > class->known[other] ? other : best;
 
     class->unmet = UNMET == class->unmet ? 1 : (uint8_t) (class->unmet + 1);
     if (UNMET == class->unmet && DN_PACE_WAYS > class->turn) {
@@ -508,24 +486,23 @@ enum dn_pace_way dn_pace_choose(dn_pace_t *pace, enum dn_pace_stream stream, siz
                                 enum dn_pace_begin begin, int crosses)
 {
     const int flows = DN_PACE_FLOWS == begin || DN_PACE_UNTIMED == begin;
-
     const int might_flow = DN_PACE_ANNOUNCED != begin;
 
     if (DN_PACE_STREAM_ALWAYS == stream && !flows) {
         return DN_PACE_PIECES;
     }
-    if (0 != crosses && (!might_flow || (DN_PACE_STREAM_NEVER == stream && !flows))) {
-        return DN_PACE_CROSSES;
-    }
     if (DN_PACE_STREAM_NEVER == stream && !flows) {
-        return DN_PACE_PULL;
+        return crosses ? DN_PACE_CROSSES : DN_PACE_PULL;
     }
     if (might_flow) {
         dn_pace_heed_crossing(pace, len, crosses);
     }
-    struct dn_pace_class *class = dn_pace_class(pace, len);
+    struct dn_pace_class *class = &pace->class[class_of(len)];
+    if (might_flow ? dn_pace_crosses(pace, len) : crosses) {
+        class->unmet = 0;
+        return DN_PACE_CROSSES;
+    }
     class->flows = (uint8_t) might_flow;
-    class->apart = DN_PACE_FLOWING > class_of(len) && &pace->crossing[class_of(len)] == class;
     if (!class->met) {
         dn_pace_meet(pace, len);
     }
@@ -562,7 +539,7 @@ void dn_pace_learn(dn_pace_t *pace, enum dn_pace_way way, size_t len, uint64_t s
 {
     const uint64_t since = started > pace->last ? started : pace->last;
     const float cost = (float) (now > since ? now - since : 1) * 1024.0f / (float) len;
-    struct dn_pace_class *class = dn_pace_class(pace, len);
+    struct dn_pace_class *class = &pace->class[class_of(len)];
     float *known = &class->cost[way];
     const int settles = way != class->last || DN_PACE_SETTLES > class->settled;
     const int cold = DN_PACE_PIECES == way && 0 != class->uncounted;

@@ -21,8 +21,8 @@
  *
  * Where messages of both processes cross, neither waits for the other, and the work of both cores counts. The receiver's clock does not
  * show the work that the sender does for this message. A share that the sender copies only delays what the sender receives itself, and
- * pieces are two copies in place of one. So a message that crosses is copied by its receiver alone, unless it may flow. Messages that may
- * flow and cross are judged apart from others, and pieces have to be much faster there.
+ * pieces are two copies in place of one. So a message that crosses is copied by its receiver alone. Messages of lengths that mostly cross
+ * do not flow (perf/dn_bibw, one message at a time, L of 120 ns: 16 KiB 4.8 GB/s by their receivers, 4.5 in pieces; 64 KiB 11.3 and 7.3).
  *
  * Pieces of messages of up to DN_PACE_FLOW_MAX follow their envelope without being asked for: these messages flow. So the sender of such
  * a message has chosen the way before the receiver learns of the message. The receiver tells the sender which way the next messages are
@@ -46,8 +46,9 @@ enum dn_pace_way {
     DN_PACE_ALONE,  /**< one copy, by the receiver: faster where both sides have other work */
     DN_PACE_PIECES, /**< two copies: into the mapped memory, and out of it */
     DN_PACE_WAYS,
-    DN_PACE_CROSSES, /**< as DN_PACE_ALONE, since the message crosses: its time says nothing about others */
-    DN_PACE_ONLY,    /**< there was no choice: nothing to learn */
+    /** the message crosses: as DN_PACE_ALONE, or in pieces if its bytes follow. Its time says nothing about others */
+    DN_PACE_CROSSES,
+    DN_PACE_ONLY, /**< there was no choice: nothing to learn */
 };
 
 /** Longest message that flows. */
@@ -80,10 +81,13 @@ enum dn_pace_stream { DN_PACE_STREAM_NEVER, DN_PACE_STREAM_AUTO, DN_PACE_STREAM_
  * touched, or that has left the caches, and a sender that does other things. */
 #define DN_PACE_SETTLES 2
 
-/** Messages of a class in a row that cross until all are taken for such, and messages in a row that do not until none is. Where both
- * processes send windows of messages, they take turns for a while, and some dozens do not cross. */
-#define DN_PACE_CROSSED   4
-#define DN_PACE_UNCROSSED 64
+/** Weights by which messages of a class tell whether such messages cross. Each message that crosses adds DN_PACE_CROSSED to a number, up to
+ * DN_PACE_CROSSES_MOST; there the class is taken for one that crosses. Any other message takes DN_PACE_UNCROSSED from the number; or 1, while
+ * the class is taken for such a class, which ends at 0. Where both processes send windows of messages, they take turns for a while, and some
+ * dozens do not cross. */
+#define DN_PACE_CROSSED      16
+#define DN_PACE_UNCROSSED    4
+#define DN_PACE_CROSSES_MOST 64
 
 /** All zero at first. Private. */
 typedef struct dn_pace {
@@ -111,10 +115,8 @@ typedef struct dn_pace {
         uint8_t hasty;          /**< trials still to come soon, as known costs are old or of other lengths */
         uint8_t kernel;         /**< the same, of the kernel's ways only: trials that have not begun */
         uint8_t unmet;          /**< messages in a row that were announced, though they were to flow */
-        uint8_t apart;          /**< not 0: one of `crossing`, below */
     } class[DN_PACE_CLASSES];
-    struct dn_pace_class crossing[DN_PACE_FLOWING]; /**< of messages that cross; by PIECES or ALONE */
-    int8_t crossed[DN_PACE_FLOWING];  /**< messages in a row that crossed; or, below 0, that did not */
+    uint8_t crossed[DN_PACE_FLOWING]; /**< by class: up to DN_PACE_CROSSES_MOST */
     uint8_t crosses[DN_PACE_FLOWING]; /**< not 0: messages of the class are taken for such that cross */
     uint32_t line; /**< ns that a line of the sender took to come: the least of `looks` lines */
     uint8_t looks; /**< up to DN_PACE_LOOKS */
@@ -155,7 +157,7 @@ DN_API void dn_pace_look(dn_pace_t *pace, uint64_t ns);
 /** Has the sender announced so many messages of @p len bytes in a row, though these were to flow, that it is to be told again? */
 DN_API int dn_pace_is_unmet(dn_pace_t *pace, size_t len);
 
-/** Are the next messages of @p len bytes to flow? @param[in] len  At most DN_PACE_FLOW_MAX. */
+/** Are the next messages of @p len bytes to flow? Not if they are taken for such that cross. @param[in] len  At most DN_PACE_FLOW_MAX. */
 DN_API int dn_pace_wants_flow(dn_pace_t *pace, size_t len);
 
 /**

@@ -623,24 +623,6 @@ static void far_cores_try_the_kernel_at_a_new_length(void **state)
     }
 }
 
-/** Messages of @p len bytes that cross, and may flow. @return how many went by DN_PACE_PIECES. */
-static unsigned run_crossing(dn_pace_t *pace, size_t len, const speed_t *speed, unsigned messages)
-{
-    unsigned pieces = 0;
-
-    for (unsigned i = 0; i < messages; i++) {
-        const uint64_t started = now;
-        const enum dn_pace_begin begin = dn_pace_wants_flow(pace, len) ? DN_PACE_FLOWS : DN_PACE_HELD;
-        const enum dn_pace_way way = dn_pace_choose(pace, DN_PACE_STREAM_AUTO, len, begin, 1);
-
-        now += speed->ns[way];
-        dn_pace_learn(pace, way, len, started, now);
-        pieces += DN_PACE_PIECES == way;
-        now += 1000;
-    }
-    return pieces;
-}
-
 /** A message that crosses, and is announced, is copied by its receiver alone, whatever is known of the ways. */
 static void what_crosses_is_copied_by_its_receiver(void **state)
 {
@@ -662,44 +644,58 @@ static void what_crosses_is_copied_by_its_receiver(void **state)
                      DN_PACE_CROSSES);
 }
 
-/** Messages that cross and may flow go in pieces only where pieces are much faster; and what is learnt of them says nothing about messages
- * that do not cross. */
-static void what_flows_and_crosses_is_judged_apart(void **state)
+/** Messages that may flow, of which one in @p every crosses; 0: none. @return how many flowed. */
+static unsigned run_mixed(dn_pace_t *pace, size_t len, unsigned messages, unsigned every)
 {
-    const speed_t some = {{500, 1300, 1000}};
-    const speed_t much = {{500, 1700, 1000}};
+    const speed_t speed = {{1500, 1400, 1000}};
+    unsigned flowed = 0;
 
+    for (unsigned i = 0; i < messages; i++) {
+        const uint64_t started = now;
+        const int flows = dn_pace_wants_flow(pace, len);
+        const enum dn_pace_way way =
+            dn_pace_choose(pace, DN_PACE_STREAM_AUTO, len, flows ? DN_PACE_FLOWS : DN_PACE_HELD,
+                           0 != every && 0 == i % every);
+
+        if (DN_PACE_CROSSES == way) {
+            now += speed.ns[DN_PACE_ALONE];
+            dn_pace_pass(pace, now);
+        } else {
+            now += speed.ns[way];
+            dn_pace_learn(pace, way, len, started, now);
+        }
+        flowed += 0 != flows;
+        now += 1000;
+    }
+    return flowed;
+}
+
+/** Messages that might flow are announced while they cross, though pieces are the fastest way, and flow again when none crosses. */
+static void what_crosses_does_not_flow(void **state)
+{
     for (size_t len = 16384; len <= DN_PACE_FLOW_MAX; len *= 2) {
         dn_pace_t pace = {0};
 
-        (void) run_crossing(&pace, len, &some, 2000);
-        assert_in_range(run_crossing(&pace, len, &some, 500), 0, 100);
-        (void) run_flows(&pace, len, &some, 2000, 0, DN_PACE_PIECES);
-        assert_in_range(run_flows(&pace, len, &some, 500, 0, DN_PACE_PULL), 400, 500);
-        (void) run_crossing(&pace, len, &much, 3000);
-        assert_in_range(run_crossing(&pace, len, &much, 500), 400, 500);
+        (void) run_mixed(&pace, len, 2000, 0);
+        assert_in_range(run_mixed(&pace, len, 500, 0), 450, 500);
+        assert_in_range(run_mixed(&pace, len, 500, 1), 1, 2 * DN_PACE_CROSSES_MOST / DN_PACE_CROSSED);
+        assert_int_equal(run_mixed(&pace, len, 500, 1), 0);
+        assert_in_range(run_mixed(&pace, len, 500, 0), 500 - 2 * DN_PACE_CROSSES_MOST,
+                        500 - DN_PACE_CROSSES_MOST / 2);
     }
 }
 
-/** A few messages that do not cross between others that do, or that cross between others that do not, change nothing. */
+/** A message that crosses now and then does not stop messages that flow; nor does it keep a class among those that cross. Where every
+ * second message crosses, the class is taken for one that crosses. */
 static void a_few_messages_do_not_tell_whether_messages_cross(void **state)
 {
     dn_pace_t pace = {0};
 
-    for (unsigned i = 0; i < 4000; i++) {
-        (void) dn_pace_choose(&pace, DN_PACE_STREAM_AUTO, 65536, DN_PACE_HELD, 0 != i % DN_PACE_CROSSED);
-        assert_false(pace.crosses[2]);
-    }
-    for (unsigned i = 0; i < DN_PACE_CROSSED; i++) {
-        (void) dn_pace_choose(&pace, DN_PACE_STREAM_AUTO, 65536, DN_PACE_HELD, 1);
-    }
-    for (unsigned i = 0; i < 4000; i++) {
-        assert_true(pace.crosses[2]);
-        (void) dn_pace_choose(&pace, DN_PACE_STREAM_AUTO, 65536, DN_PACE_HELD, 0 == i % DN_PACE_UNCROSSED);
-    }
-    for (unsigned i = 0; i < DN_PACE_UNCROSSED; i++) {
-        (void) dn_pace_choose(&pace, DN_PACE_STREAM_AUTO, 65536, DN_PACE_HELD, 0);
-    }
+    (void) run_mixed(&pace, 65536, 2000, 0);
+    assert_in_range(run_mixed(&pace, 65536, 2000, 1 + DN_PACE_CROSSED / DN_PACE_UNCROSSED), 1800, 2000);
+    assert_in_range(run_mixed(&pace, 65536, 2000, 2), 1, 50);
+    assert_true(pace.crosses[2]);
+    (void) run_mixed(&pace, 65536, 20 * DN_PACE_CROSSES_MOST, DN_PACE_CROSSED + 5);
     assert_false(pace.crosses[2]);
 }
 
@@ -747,7 +743,7 @@ int main(void)
         cmocka_unit_test(far_cores_begin_with_the_kernel),
         cmocka_unit_test(far_cores_try_the_kernel_at_a_new_length),
         cmocka_unit_test(what_crosses_is_copied_by_its_receiver),
-        cmocka_unit_test(what_flows_and_crosses_is_judged_apart),
+        cmocka_unit_test(what_crosses_does_not_flow),
         cmocka_unit_test(a_few_messages_do_not_tell_whether_messages_cross),
         cmocka_unit_test(the_fastest_line_counts),
         cmocka_unit_test(no_time_is_taken_across_a_message_without_one),
