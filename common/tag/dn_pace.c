@@ -414,6 +414,9 @@ static void dn_pace_watch(struct dn_pace_class *class, enum dn_pace_way way, siz
 
 int dn_pace_wants_flow(dn_pace_t *pace, size_t len)
 {
+    if (pace->crowded) {
+        return DN_PACE_CROWD_FLOW >= len;
+    }
     return !dn_pace_crosses(pace, len) && DN_PACE_PIECES == dn_pace_wanted(&pace->class[class_of(len)], 1);
 }
 
@@ -492,15 +495,15 @@ enum dn_pace_way dn_pace_choose(dn_pace_t *pace, enum dn_pace_stream stream, siz
         return DN_PACE_PIECES;
     }
     if (DN_PACE_STREAM_NEVER == stream && !flows) {
-        return crosses ? DN_PACE_CROSSES : DN_PACE_PULL;
+        return crosses ? DN_PACE_BY_RULE : DN_PACE_PULL;
     }
     if (might_flow) {
         dn_pace_heed_crossing(pace, len, crosses);
     }
     struct dn_pace_class *class = &pace->class[class_of(len)];
-    if (might_flow ? dn_pace_crosses(pace, len) : crosses) {
+    if (pace->crowded || (might_flow ? dn_pace_crosses(pace, len) : crosses)) {
         class->unmet = 0;
-        return DN_PACE_CROSSES;
+        return DN_PACE_BY_RULE;
     }
     class->flows = (uint8_t) might_flow;
     if (!class->met) {

@@ -24,6 +24,10 @@
  * pieces are two copies in place of one. So a message that crosses is copied by its receiver alone. Messages of lengths that mostly cross
  * do not flow (perf/dn_bibw, one message at a time, L of 120 ns: 16 KiB 4.8 GB/s by their receivers, 4.5 in pieces; 64 KiB 11.3 and 7.3).
  *
+ * Where processes share cores, the clock shows which process had the core. So no times are learnt there. Messages of up to
+ * DN_PACE_CROWD_FLOW flow: their senders need the core once. Longer messages are copied by their receivers alone (perf/dn_coll,
+ * neighbor_alltoall, 4 ranks on 2 cores: 16 KiB 23 us in pieces, 31 by the receivers; 64 KiB 80 and 64).
+ *
  * Pieces of messages of up to DN_PACE_FLOW_MAX follow their envelope without being asked for: these messages flow. So the sender of such
  * a message has chosen the way before the receiver learns of the message. The receiver tells the sender which way the next messages are
  * to go.
@@ -46,13 +50,16 @@ enum dn_pace_way {
     DN_PACE_ALONE,  /**< one copy, by the receiver: faster where both sides have other work */
     DN_PACE_PIECES, /**< two copies: into the mapped memory, and out of it */
     DN_PACE_WAYS,
-    /** the message crosses: as DN_PACE_ALONE, or in pieces if its bytes follow. Its time says nothing about others */
-    DN_PACE_CROSSES,
+    /** as DN_PACE_ALONE, or in pieces if the bytes follow: the message crosses, or processes share cores. Its time says nothing about others */
+    DN_PACE_BY_RULE,
     DN_PACE_ONLY, /**< there was no choice: nothing to learn */
 };
 
 /** Longest message that flows. */
 #define DN_PACE_FLOW_MAX ((size_t) 64 << 10)
+
+/** Longest message that flows where processes share cores. */
+#define DN_PACE_CROWD_FLOW ((size_t) 32 << 10)
 
 /** The user's setting for pieces: never, by the costs, always. */
 enum dn_pace_stream { DN_PACE_STREAM_NEVER, DN_PACE_STREAM_AUTO, DN_PACE_STREAM_ALWAYS };
@@ -118,6 +125,7 @@ typedef struct dn_pace {
     } class[DN_PACE_CLASSES];
     uint8_t crossed[DN_PACE_FLOWING]; /**< by class: up to DN_PACE_CROSSES_MOST */
     uint8_t crosses[DN_PACE_FLOWING]; /**< not 0: messages of the class are taken for such that cross */
+    int crowded;                      /**< not 0: processes share cores, as dn_pace_crowd() was told */
     uint32_t line; /**< ns that a line of the sender took to come: the least of `looks` lines */
     uint8_t looks; /**< up to DN_PACE_LOOKS */
     uint64_t last; /**< when the last message ended whose end was timed */
@@ -141,7 +149,13 @@ enum dn_pace_begin {
     DN_PACE_UNTIMED,   /**< as DN_PACE_FLOWS, but its sender has read no clock: it ends with dn_pace_skip() */
 };
 
-/** The way for a message of @p len bytes that begins now. A message that goes by DN_PACE_CROSSES ends with dn_pace_pass() or
+/** Say whether processes share cores: before dn_pace_choose(). */
+static inline void dn_pace_crowd(dn_pace_t *pace, int crowded)
+{
+    pace->crowded = crowded;
+}
+
+/** The way for a message of @p len bytes that begins now. A message that goes by DN_PACE_BY_RULE ends with dn_pace_pass() or
  * dn_pace_skip(). @param[in] crosses  Not 0: the message left before its sender had begun to take the last long message of this process. */
 DN_API enum dn_pace_way dn_pace_choose(dn_pace_t *pace, enum dn_pace_stream stream, size_t len,
                                        enum dn_pace_begin begin, int crosses);
@@ -157,7 +171,7 @@ DN_API void dn_pace_look(dn_pace_t *pace, uint64_t ns);
 /** Has the sender announced so many messages of @p len bytes in a row, though these were to flow, that it is to be told again? */
 DN_API int dn_pace_is_unmet(dn_pace_t *pace, size_t len);
 
-/** Are the next messages of @p len bytes to flow? Not if they are taken for such that cross. @param[in] len  At most DN_PACE_FLOW_MAX. */
+/** Are the next messages of @p len bytes to flow? @param[in] len  At most DN_PACE_FLOW_MAX. */
 DN_API int dn_pace_wants_flow(dn_pace_t *pace, size_t len);
 
 /**

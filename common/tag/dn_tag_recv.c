@@ -40,8 +40,10 @@ static void dn_tag_choose_way(dn_tag_req_t *req, enum dn_pace_begin begin, const
     dn_tag_peer_t *peer = req->peer;
     /* Equality suffices: what the sender has heard is not 2^32 messages behind. */
     const int crosses = cross->heard != dn_load_relaxed(&peer->longs);
+    const int crowded = dn_oversubscribed(req->tag->port);
 
     dn_tag_lock(req->tag);
+    dn_pace_crowd(&peer->pace, crowded);
     req->way = dn_pace_choose(&peer->pace, (enum dn_pace_stream) req->tag->config.limit.stream, req->size,
                               begin, crosses);
     dn_tag_wish_flow(peer, req->size);
@@ -72,7 +74,7 @@ void dn_tag_learn_way(dn_tag_req_t *req)
     if (learns) {
         (void) dn_tag_stay(req->tag, now);
     }
-    if (learns && DN_PACE_CROSSES == req->way) {
+    if (learns && DN_PACE_BY_RULE == req->way) {
         dn_pace_pass(pace, now);
     } else if (learns) {
         dn_pace_learn(pace, req->way, req->wanted, req->started, now);

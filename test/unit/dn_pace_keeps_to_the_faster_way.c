@@ -632,16 +632,16 @@ static void what_crosses_is_copied_by_its_receiver(void **state)
 
     for (unsigned i = 0; i < 100; i++) {
         assert_int_equal(dn_pace_choose(&pace, DN_PACE_STREAM_AUTO, 1 << 20, DN_PACE_ANNOUNCED, 1),
-                         DN_PACE_CROSSES);
+                         DN_PACE_BY_RULE);
         assert_int_equal(dn_pace_choose(&pace, DN_PACE_STREAM_NEVER, 1 << 20, DN_PACE_ANNOUNCED, 1),
-                         DN_PACE_CROSSES);
+                         DN_PACE_BY_RULE);
         assert_int_equal(dn_pace_choose(&pace, DN_PACE_STREAM_ALWAYS, 1 << 20, DN_PACE_ANNOUNCED, 1),
                          DN_PACE_PIECES);
     }
     (void) run(&pace, 1 << 20, &speed, 1000, DN_PACE_PULL, &lost);
     assert_in_range(run(&pace, 1 << 20, &speed, 1000, DN_PACE_PULL, &lost), 950, 1000);
     assert_int_equal(dn_pace_choose(&pace, DN_PACE_STREAM_AUTO, 1 << 20, DN_PACE_ANNOUNCED, 1),
-                     DN_PACE_CROSSES);
+                     DN_PACE_BY_RULE);
 }
 
 /** Messages that may flow, of which one in @p every crosses; 0: none. @return how many flowed. */
@@ -657,7 +657,7 @@ static unsigned run_mixed(dn_pace_t *pace, size_t len, unsigned messages, unsign
             dn_pace_choose(pace, DN_PACE_STREAM_AUTO, len, flows ? DN_PACE_FLOWS : DN_PACE_HELD,
                            0 != every && 0 == i % every);
 
-        if (DN_PACE_CROSSES == way) {
+        if (DN_PACE_BY_RULE == way) {
             now += speed.ns[DN_PACE_ALONE];
             dn_pace_pass(pace, now);
         } else {
@@ -697,6 +697,29 @@ static void a_few_messages_do_not_tell_whether_messages_cross(void **state)
     assert_true(pace.crosses[2]);
     (void) run_mixed(&pace, 65536, 20 * DN_PACE_CROSSES_MOST, DN_PACE_CROSSED + 5);
     assert_false(pace.crosses[2]);
+}
+
+/** Where processes share cores the length alone decides, whatever times are known; and no time that is taken there is learnt. */
+static void in_a_crowd_the_length_decides(void **state)
+{
+    static const size_t long_ones[] = {DN_PACE_FLOW_MAX, (size_t) 1 << 20};
+    dn_pace_t pace = {0};
+
+    (void) run_mixed(&pace, DN_PACE_FLOW_MAX, 2000, 0);
+    for (int crowded = 1; crowded >= 0; crowded--) {
+        dn_pace_crowd(&pace, crowded);
+        for (unsigned i = 0; i < 2; i++) {
+            const enum dn_pace_way way = dn_pace_choose(&pace, DN_PACE_STREAM_AUTO, long_ones[i],
+                                                        0 == i ? DN_PACE_HELD : DN_PACE_ANNOUNCED, 0);
+            if (crowded) {
+                assert_int_equal(way, DN_PACE_BY_RULE);
+            } else {
+                assert_int_not_equal(way, DN_PACE_BY_RULE);
+            }
+        }
+        assert_int_equal(dn_pace_wants_flow(&pace, DN_PACE_FLOW_MAX), !crowded);
+        assert_true(!crowded || dn_pace_wants_flow(&pace, DN_PACE_CROWD_FLOW));
+    }
 }
 
 /** A line that something disturbs is slower than the cores are far. */
@@ -745,6 +768,7 @@ int main(void)
         cmocka_unit_test(what_crosses_is_copied_by_its_receiver),
         cmocka_unit_test(what_crosses_does_not_flow),
         cmocka_unit_test(a_few_messages_do_not_tell_whether_messages_cross),
+        cmocka_unit_test(in_a_crowd_the_length_decides),
         cmocka_unit_test(the_fastest_line_counts),
         cmocka_unit_test(no_time_is_taken_across_a_message_without_one),
     };

@@ -154,9 +154,9 @@ static void messages_that_cross_are_known(void **state)
         send(&sides[1]);
         await(&sides[0]);
         await(&sides[1]);
-        assert_int_equal(sides[0].receive.way, DN_PACE_CROSSES);
+        assert_int_equal(sides[0].receive.way, DN_PACE_BY_RULE);
         /* Side 1 has sent before it took the message of side 0. */
-        assert_int_equal(sides[1].receive.way, DN_PACE_CROSSES);
+        assert_int_equal(sides[1].receive.way, DN_PACE_BY_RULE);
         await_sent(&sides[0]);
         await_sent(&sides[1]);
     }
