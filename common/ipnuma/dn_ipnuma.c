@@ -233,12 +233,10 @@ static int dn_ipnuma_direct(const dn_peer_base_t *base)
 
 static int dn_ipnuma_oversubscribed(const dn_iface_t *iface)
 {
-    dn_ipnuma_t *ipnuma = (dn_ipnuma_t *) (uintptr_t) iface;
+    const dn_ipnuma_t *ipnuma = (const dn_ipnuma_t *) iface;
 
-    dn_ipnuma_lock(ipnuma);
-    const int shared = 0 != ipnuma->units && ipnuma->contenders > ipnuma->units;
-    dn_ipnuma_unlock(ipnuma);
-    return shared;
+    /* A hint: the lock is left to the service, as this is asked for each long message. */
+    return 0 != ipnuma->units && dn_load_relaxed(&ipnuma->contenders) > ipnuma->units;
 }
 
 static int dn_ipnuma_rings(const dn_iface_t *iface)

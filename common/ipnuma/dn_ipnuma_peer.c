@@ -64,7 +64,7 @@ static dn_ipnuma_peer_t *dn_ipnuma_make_peer(dn_ipnuma_t *ipnuma, dn_ipnuma_pc_t
         peer->contends =
             dn_ipnuma_same_host(ipnuma, where) && dn_cpumask_within(&where->units, &ipnuma->where.units);
     }
-    ipnuma->contenders += (uint32_t) peer->contends;
+    dn_store_relaxed(&ipnuma->contenders, ipnuma->contenders + (uint32_t) peer->contends);
     peer->next = ipnuma->peers;
     ipnuma->peers = peer;
     dn_store_release_u32(&ipnuma->npeers, ipnuma->npeers + 1);
@@ -143,7 +143,7 @@ static void dn_ipnuma_free_peer(dn_ipnuma_t *ipnuma, dn_ipnuma_peer_t *peer)
     }
     *at = peer->next;
     dn_store_release_u32(&ipnuma->npeers, ipnuma->npeers - 1);
-    ipnuma->contenders -= (uint32_t) peer->contends;
+    dn_store_relaxed(&ipnuma->contenders, ipnuma->contenders - (uint32_t) peer->contends);
     if (NULL != peer->pc && !succeeded) {
         peer->pc->peer = NULL;
         ipnuma->reap |= DN_IPNUMA_DEAD == peer->pc->state;
