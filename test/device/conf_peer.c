@@ -456,7 +456,7 @@ void messages_kicked_before_disconnection_arrive(dn_world_t *world)
 
 /**
  * End a child of fork() that has closed its copy of a port. The child asks the kernel itself: the thread sanitizer, which ends a process
- * by _exit(), counts the parent's other threads as the child's, and would turn the status into its own.
+ * by _exit(), counts the parent's other threads as the child's, and would turn the status into its own. Its reports are seen in the log only.
  */
 static void end_child(int status)
 {
