@@ -503,6 +503,10 @@ enum dn_pace_way dn_pace_choose(dn_pace_t *pace, enum dn_pace_stream stream, siz
     struct dn_pace_class *class = &pace->class[class_of(len)];
     if (pace->crowded || (might_flow ? dn_pace_crosses(pace, len) : crosses)) {
         class->unmet = 0;
+        if (might_flow || pace->crowded) {
+            /* The next message that is judged finds other memory in the caches. */
+            class->settled = 0;
+        }
         return DN_PACE_BY_RULE;
     }
     class->flows = (uint8_t) might_flow;

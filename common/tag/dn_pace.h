@@ -7,7 +7,8 @@
  * share; one copy by the kernel, which the receiver makes alone; or pieces through memory that both sides have mapped, where the
  * sender fills this memory while the receiver empties it.
  *
- * No table can tell which way is faster. That depends on the caches that the two cores share, on whether the sender waits in the
+ * Two rules say what the receiver's clock does not show: of messages that cross, and of processes that share cores (below). Else no table
+ * can tell which way is faster. That depends on the caches that the two cores share, on whether the sender waits in the
  * library or has messages of its own to receive, and on other processes that run. So the receiver tries all ways and goes on with the
  * way that took least time. Now and then the receiver tries another way again: so rarely that the trials cost some 2 percent in the long
  * run, but soon where the best way has become much slower. A new length begins with the costs that are known of the next shorter
@@ -21,12 +22,12 @@
  *
  * Where messages of both processes cross, neither waits for the other, and the work of both cores counts. The receiver's clock does not
  * show the work that the sender does for this message. A share that the sender copies only delays what the sender receives itself, and
- * pieces are two copies in place of one. So a message that crosses is copied by its receiver alone. Messages of lengths that mostly cross
+ * pieces are two copies in place of one. So a message that crosses is copied by its receiver alone. Messages of lengths of which many cross
  * do not flow (perf/dn_bibw, one message at a time, L of 120 ns: 16 KiB 4.8 GB/s by their receivers, 4.5 in pieces; 64 KiB 11.3 and 7.3).
  *
  * Where processes share cores, the clock shows which process had the core. So no times are learnt there. Messages of up to
  * DN_PACE_CROWD_FLOW flow: their senders need the core once. Longer messages are copied by their receivers alone (perf/dn_coll,
- * neighbor_alltoall, 4 ranks on 2 cores: 16 KiB 23 us in pieces, 31 by the receivers; 64 KiB 80 and 64).
+ * neighbor_alltoall, 4 ranks on 2 cores: 16 KiB 23 us in pieces, 31 by the receivers; 32 KiB 37 and 42; 64 KiB 80 and 64).
  *
  * Pieces of messages of up to DN_PACE_FLOW_MAX follow their envelope without being asked for: these messages flow. So the sender of such
  * a message has chosen the way before the receiver learns of the message. The receiver tells the sender which way the next messages are
@@ -50,7 +51,8 @@ enum dn_pace_way {
     DN_PACE_ALONE,  /**< one copy, by the receiver: faster where both sides have other work */
     DN_PACE_PIECES, /**< two copies: into the mapped memory, and out of it */
     DN_PACE_WAYS,
-    /** as DN_PACE_ALONE, or in pieces if the bytes follow: the message crosses, or processes share cores. Its time says nothing about others */
+    /** as DN_PACE_ALONE, or in pieces if the bytes follow: the message crosses, or processes share cores. The time of such a message says
+     * nothing about other messages. */
     DN_PACE_BY_RULE,
     DN_PACE_ONLY, /**< there was no choice: nothing to learn */
 };
@@ -58,10 +60,10 @@ enum dn_pace_way {
 /** Longest message that flows. */
 #define DN_PACE_FLOW_MAX ((size_t) 64 << 10)
 
-/** Longest message that flows where processes share cores. */
+/** Longest message that flows where processes share cores (measured: see above). */
 #define DN_PACE_CROWD_FLOW ((size_t) 32 << 10)
 
-/** The user's setting for pieces: never, by the costs, always. */
+/** The user's setting for pieces: never, by the rules and the costs, always. */
 enum dn_pace_stream { DN_PACE_STREAM_NEVER, DN_PACE_STREAM_AUTO, DN_PACE_STREAM_ALWAYS };
 
 /** Classes of length, by powers of 2: from 16 KiB and less to more than 1 MiB. */
@@ -88,10 +90,11 @@ enum dn_pace_stream { DN_PACE_STREAM_NEVER, DN_PACE_STREAM_AUTO, DN_PACE_STREAM_
  * touched, or that has left the caches, and a sender that does other things. */
 #define DN_PACE_SETTLES 2
 
-/** Weights by which messages of a class tell whether such messages cross. Each message that crosses adds DN_PACE_CROSSED to a number, up to
- * DN_PACE_CROSSES_MOST; there the class is taken for one that crosses. Any other message takes DN_PACE_UNCROSSED from the number; or 1, while
- * the class is taken for such a class, which ends at 0. Where both processes send windows of messages, they take turns for a while, and some
- * dozens do not cross. */
+/** Weights by which messages of a class tell whether such messages cross. A number goes from 0 to DN_PACE_CROSSES_MOST. Each message that
+ * crosses adds DN_PACE_CROSSED. At the top the class is taken for one whose messages cross, until the number is 0 again. Any other message
+ * takes 1 from the number while the class is taken for that, and DN_PACE_UNCROSSED at other times. So where more than one message in 5
+ * crosses, the class comes to be taken for that; where fewer than one in 17 do, no longer. Where both processes send windows of messages,
+ * they take turns for a while, and some dozens do not cross. */
 #define DN_PACE_CROSSED      16
 #define DN_PACE_UNCROSSED    4
 #define DN_PACE_CROSSES_MOST 64
@@ -145,11 +148,11 @@ DN_API unsigned dn_pace_tries(enum dn_pace_way way, size_t len);
 enum dn_pace_begin {
     DN_PACE_ANNOUNCED, /**< announced: the message cannot flow */
     DN_PACE_HELD,      /**< announced, though the message might have flowed: not by DN_PACE_PIECES */
-    DN_PACE_FLOWS,     /**< its bytes follow: the message goes by DN_PACE_PIECES */
+    DN_PACE_FLOWS,     /**< its bytes follow, in pieces */
     DN_PACE_UNTIMED,   /**< as DN_PACE_FLOWS, but its sender has read no clock: it ends with dn_pace_skip() */
 };
 
-/** Say whether processes share cores: before dn_pace_choose(). */
+/** Say whether processes share cores: before dn_pace_choose() and dn_pace_wants_flow(). */
 static inline void dn_pace_crowd(dn_pace_t *pace, int crowded)
 {
     pace->crowded = crowded;
@@ -168,7 +171,8 @@ static inline int dn_pace_looks(const dn_pace_t *pace)
 /** A line of a piece took @p ns nanoseconds to come. dn_pace_looks() was not 0. */
 DN_API void dn_pace_look(dn_pace_t *pace, uint64_t ns);
 
-/** Has the sender announced so many messages of @p len bytes in a row, though these were to flow, that it is to be told again? */
+/** Has the sender announced so many messages of @p len bytes in a row, though these were to flow, that it is to be told again? Only messages
+ * count of which the costs decide. */
 DN_API int dn_pace_is_unmet(dn_pace_t *pace, size_t len);
 
 /** Are the next messages of @p len bytes to flow? @param[in] len  At most DN_PACE_FLOW_MAX. */

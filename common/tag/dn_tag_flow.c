@@ -15,7 +15,7 @@
  * A message that is sent meanwhile is announced.
  *
  * A message that flows is copied twice, and takes memory at a receiver that has not posted its receive. Where a copy by the kernel takes
- * less time, the receiver finds this out (dn_pace.h), and wishes that the sender announces messages of this length. The sender follows
+ * less time, or by the rules of dn_pace.h, the receiver finds this out, and wishes that the sender announces messages of this length. The sender follows
  * the wish where its memory lies together. A message that has to be packed flows in any case.
  *
  * A message that has no posted receive when it begins is kept until all of it is here, even if its receive comes in the meantime. So only

@@ -38,9 +38,10 @@ static void dn_tag_wish_flow(dn_tag_peer_t *peer, size_t len)
 static void dn_tag_choose_way(dn_tag_req_t *req, enum dn_pace_begin begin, const dn_tag_cross_t *cross)
 {
     dn_tag_peer_t *peer = req->peer;
-    /* Equality suffices: what the sender has heard is not 2^32 messages behind. */
-    const int crosses = cross->heard != dn_load_relaxed(&peer->longs);
-    const int crowded = dn_oversubscribed(req->tag->port);
+    /* The rules are of copies by the kernel. Elsewhere the costs tell. Equality suffices: what the sender has heard is not 2^32 messages
+     * behind. A message to this process itself crosses itself. */
+    const int crosses = peer->kernel_copies && cross->heard != dn_load_relaxed(&peer->longs);
+    const int crowded = peer->kernel_copies && dn_oversubscribed(req->tag->port);
 
     dn_tag_lock(req->tag);
     dn_pace_crowd(&peer->pace, crowded);

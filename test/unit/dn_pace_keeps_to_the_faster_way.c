@@ -699,27 +699,43 @@ static void a_few_messages_do_not_tell_whether_messages_cross(void **state)
     assert_false(pace.crosses[2]);
 }
 
-/** Where processes share cores the length alone decides, whatever times are known; and no time that is taken there is learnt. */
+/** Where processes share cores the length alone decides, whatever times are known, and whether or not messages cross. No time that is taken
+ * there is learnt. */
 static void in_a_crowd_the_length_decides(void **state)
 {
-    static const size_t long_ones[] = {DN_PACE_FLOW_MAX, (size_t) 1 << 20};
-    dn_pace_t pace = {0};
+    /* Without a crowd, those of FLOW_MAX flow, and shorter ones do not. */
+    static const size_t lens[] = {16384, DN_PACE_CROWD_FLOW, DN_PACE_FLOW_MAX};
+    dn_pace_t pace = {0}, before;
 
     (void) run_mixed(&pace, DN_PACE_FLOW_MAX, 2000, 0);
-    for (int crowded = 1; crowded >= 0; crowded--) {
-        dn_pace_crowd(&pace, crowded);
-        for (unsigned i = 0; i < 2; i++) {
-            const enum dn_pace_way way = dn_pace_choose(&pace, DN_PACE_STREAM_AUTO, long_ones[i],
-                                                        0 == i ? DN_PACE_HELD : DN_PACE_ANNOUNCED, 0);
-            if (crowded) {
-                assert_int_equal(way, DN_PACE_BY_RULE);
-            } else {
-                assert_int_not_equal(way, DN_PACE_BY_RULE);
-            }
-        }
-        assert_int_equal(dn_pace_wants_flow(&pace, DN_PACE_FLOW_MAX), !crowded);
-        assert_true(!crowded || dn_pace_wants_flow(&pace, DN_PACE_CROWD_FLOW));
+    (void) run_mixed(&pace, DN_PACE_CROWD_FLOW, 2000, 1);
+    (void) run_mixed(&pace, 16384, 2000, 1);
+    assert_false(dn_pace_wants_flow(&pace, 16384));
+    assert_false(dn_pace_wants_flow(&pace, DN_PACE_CROWD_FLOW));
+    assert_true(dn_pace_wants_flow(&pace, DN_PACE_FLOW_MAX));
+    dn_pace_crowd(&pace, 1);
+    before = pace;
+    for (unsigned i = 0; i < 400; i++) {
+        const size_t len = lens[i % 3];
+        const int flows = dn_pace_wants_flow(&pace, len);
+
+        assert_int_equal(flows, DN_PACE_CROWD_FLOW >= len);
+        assert_int_equal(
+            dn_pace_choose(&pace, DN_PACE_STREAM_AUTO, len, flows ? DN_PACE_FLOWS : DN_PACE_HELD, 0 != i % 2),
+            DN_PACE_BY_RULE);
+        assert_int_equal(dn_pace_choose(&pace, DN_PACE_STREAM_AUTO, 1 << 20, DN_PACE_ANNOUNCED, 0),
+                         DN_PACE_BY_RULE);
+        assert_int_equal(dn_pace_choose(&pace, DN_PACE_STREAM_ALWAYS, 1 << 20, DN_PACE_ANNOUNCED, 0),
+                         DN_PACE_PIECES);
+        assert_int_equal(dn_pace_choose(&pace, DN_PACE_STREAM_NEVER, 1 << 20, DN_PACE_ANNOUNCED, 0),
+                         DN_PACE_PULL);
     }
+    for (unsigned i = 0; i < DN_PACE_CLASSES; i++) {
+        assert_memory_equal(pace.class[i].cost, before.class[i].cost, sizeof(before.class[i].cost));
+    }
+    dn_pace_crowd(&pace, 0);
+    assert_int_not_equal(dn_pace_choose(&pace, DN_PACE_STREAM_AUTO, 1 << 20, DN_PACE_ANNOUNCED, 0),
+                         DN_PACE_BY_RULE);
 }
 
 /** A line that something disturbs is slower than the cores are far. */
