@@ -144,17 +144,20 @@ dn_tag_peer_t *dn_tag_join(dn_tag_t *tag, dn_peer_t *hot, void *user)
     return peer;
 }
 
-/** Take a peer off the list of peers. The peer's own `next` stays, since dn_tag_pump_peers() may be at this peer. The lock is held. */
-static void dn_tag_unlink(const dn_tag_peer_t *peer)
+/** Take a peer off the list of peers. The peer's own `next` stays, since dn_tag_pump_peers() may be at this peer. The lock is held.
+ * @return false: the peer was not in the list. */
+static bool dn_tag_unlink(const dn_tag_peer_t *peer)
 {
     dn_tag_peer_t **link = &peer->tag->peers;
 
     while (NULL != *link && peer != *link) {
         link = &(*link)->next;
     }
-    if (NULL != *link) {
-        dn_store_relaxed(link, peer->next);
+    if (NULL == *link) {
+        return false;
     }
+    dn_store_relaxed(link, peer->next);
+    return true;
 }
 
 /** Keep the engine's part of a peer until the engine ends. The lock is held. */
@@ -323,7 +326,8 @@ void dn_tag_leave(dn_tag_peer_t *peer, int receives)
     pthread_mutex_lock(&tag->pump);
     dn_port_lock(tag->port);
     dn_tag_lock(tag);
-    dn_tag_unlink(peer);
+    /* Another thread may have found the peer lost, and have kept it until the engine ends: dn_tag_disown(). */
+    const bool mine = dn_tag_unlink(peer);
     dn_tag_unlock(tag);
     dn_peer_set_user(peer->peer, tag->channel, NULL);
     dn_tag_forget_kept(tag, NULL, peer, false);
@@ -335,14 +339,14 @@ void dn_tag_leave(dn_tag_peer_t *peer, int receives)
         dn_disconnect(peer->peer);
     }
     const bool over = 0 == dn_load_acquire_u32(&peer->transfers);
-    if (!over) {
+    if (mine && !over) {
         dn_tag_lock(tag);
         dn_tag_keep_gone(peer);
         dn_tag_unlock(tag);
     }
     dn_port_unlock(tag->port);
     pthread_mutex_unlock(&tag->pump);
-    if (over) {
+    if (mine && over) {
         dn_tag_names_leave(peer);
         free(peer);
     }
@@ -420,7 +424,7 @@ static void dn_tag_disown(dn_tag_peer_t *peer, int needs)
         dn_peer_set_user(peer->peer, tag->channel, NULL);
         peer->peer = dn_peer_nobody();
         if (!needs) {
-            dn_tag_unlink(peer);
+            (void) dn_tag_unlink(peer);
             dn_tag_keep_gone(peer);
         }
     }

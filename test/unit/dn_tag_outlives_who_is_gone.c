@@ -262,6 +262,23 @@ static void processes_that_die_are_forgotten(void **state)
     check_forgotten();
 }
 
+/** The engine ends, and takes its first peer to leave it. Another thread, which drives the port, finds the peer lost just then. */
+static void who_is_lost_as_it_is_left_is_freed_once(void **state)
+{
+    address_t address;
+    const pid_t child = start_child(&address);
+
+    until(is_here(ANNOUNCED));
+    dn_tag_peer_t *peer = dn_tag_some_peer(tag);
+    assert_non_null(peer);
+    end_child(child);
+    until(NULL == dn_tag_some_peer(tag));
+    assert_ptr_equal(tag->gone, peer);
+    dn_tag_leave(peer, 0);
+    assert_ptr_equal(tag->gone, peer);
+    assert_null(peer->next_gone);
+}
+
 static dn_tag_peer_t *join(const address_t *address)
 {
     dn_peer_t *hot = NULL;
@@ -618,6 +635,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(ports_that_are_closed_are_forgotten, setup, teardown),
         cmocka_unit_test_setup_teardown(processes_that_die_are_forgotten, setup, teardown),
+        cmocka_unit_test_setup_teardown(who_is_lost_as_it_is_left_is_freed_once, setup, teardown),
         cmocka_unit_test_setup_teardown(who_waits_for_bytes_of_the_dead_is_told, setup, teardown),
         cmocka_unit_test_setup_teardown(who_waits_for_what_flows_from_the_dead_is_told, setup, teardown),
         cmocka_unit_test_setup_teardown(who_waits_for_the_dead_is_told, setup, teardown),
