@@ -296,8 +296,10 @@ struct dn_ipnuma {
     uint64_t first;
     uint64_t timeout_ns;
     uint32_t max_senders;
-    int rma; /**< dn_config_t::network_rma */
-    uint32_t units, contenders;
+    int rma;        /**< dn_config_t::network_rma */
+    uint32_t units; /**< processing units that this process may run on; 0: not known */
+    /** processes that may run on these units only; written under the lock, and read without it as a hint */
+    uint32_t contenders;
     char domain[32], endpoint[32];
     dn_ipnuma_where_t where;
     dn_guests_t guests;
