@@ -19,6 +19,9 @@
  * On several hosts, the first process of each host exchanges lines with the first processes of other hosts through a device. The device
  * needs dn_progress() while these lines are polled. The other processes of a host poll memory, as on one host.
  *
+ * Neighborhood collectives have areas of their own, which only neighbors map (coll_llcm_neighbor.c). Only neighbors agree on anything, and
+ * only they wait for each other.
+ *
  * When a process is lost, the operations that wait for it, and all later operations of these communicators, end with an
  * error in all processes that call them.
  *
@@ -28,6 +31,7 @@
 #define COLL_LLCM_H
 
 #include "dn_atomic.h"
+#include "dn_letter.h"
 #include "dn_ompi.h"
 #include "dn_ompi_progress.h"
 #include "dn_queue.h"
@@ -80,8 +84,22 @@ typedef enum coll_llcm_way {
 
 typedef struct coll_llcm_request coll_llcm_request_t;
 
-/** An area of this process: coll_llcm_long.c. */
-typedef struct coll_llcm_area coll_llcm_area_t;
+/** The neighbors of a process in a topology: coll_llcm_neighbor.h. */
+typedef struct coll_llcm_neighbors coll_llcm_neighbors_t;
+
+/** An area of this process. While it belongs to a communicator: also the areas of other processes. */
+typedef struct coll_llcm_area {
+    struct coll_llcm_area *next; /**< in coll_llcm_t::areas */
+    dn_segment_t *segment;       /**< its memory */
+    size_t len;                  /**< bytes of it: DN_TREE_LONG_AREA or DN_LETTER_AREA */
+    /** A communicator uses it, or a thread looks whether it is free: what follows is theirs. */
+    bool used;
+    dn_tree_long_t *lng;   /**< of the last communicator, as long as another process may read the area */
+    dn_letters_t *letters; /**< likewise */
+    int size;              /**< elements of base and peer: by rank, or by neighbor */
+    void **base;           /**< areas of other processes, mapped here; NULL: not mapped */
+    dn_peer_t **peer;      /**< NULL: this process itself, or not connected */
+} coll_llcm_area_t;
 
 typedef struct coll_llcm_module {
     mca_coll_base_module_t super;
@@ -104,6 +122,8 @@ typedef struct coll_llcm_module {
     dn_tree_long_t *lng;              /**< NULL unless area_state is COLL_LLCM_READY */
     coll_llcm_area_t *area;           /**< the area of this process; NULL: none */
     coll_llcm_state_t area_state;
+    uint8_t neighbor_calls;           /**< of collectives among neighbors; counted up to COLL_LLCM_FEW */
+    coll_llcm_neighbors_t *neighbors; /**< NULL until this process has met its neighbors */
 } coll_llcm_module_t;
 
 OBJ_CLASS_DECLARATION(coll_llcm_module_t);
@@ -340,6 +360,46 @@ static inline void *coll_llcm_start(const void *buf, const ompi_datatype_t *type
     return (uint8_t *) (uintptr_t) buf + type->super.true_lb;
 }
 
+/** Where blocks lie: those of all ranks, or those for neighbors. */
+typedef struct coll_llcm_side {
+    void *buf;
+    ompi_datatype_t *type;          /**< of all blocks, if types is NULL */
+    ompi_datatype_t *const *types;  /**< of each block; or NULL */
+    size_t count;                   /**< elements of each block, if counts is NULL */
+    const dn_ompi_counts_t *counts; /**< elements of each block; or NULL */
+    /** Of each block: elements before it; with types: bytes. NULL: blocks lie side by side. */
+    const dn_ompi_starts_t *starts;
+    /** Of each block, among neighbors and with types: bytes before it. starts is NULL then. */
+    const dn_ompi_places_t *places;
+} coll_llcm_side_t;
+
+static inline ompi_datatype_t *coll_llcm_side_type(const coll_llcm_side_t *side, int i)
+{
+    return NULL == side->types ? side->type : side->types[i];
+}
+
+static inline size_t coll_llcm_side_count(const coll_llcm_side_t *side, int i)
+{
+    return NULL == side->counts ? side->count : dn_ompi_count_at(*side->counts, i);
+}
+
+static inline size_t coll_llcm_side_bytes(const coll_llcm_side_t *side, int i)
+{
+    return coll_llcm_bytes(coll_llcm_side_count(side, i), coll_llcm_side_type(side, i));
+}
+
+static inline void *coll_llcm_side_block(const coll_llcm_side_t *side, int i)
+{
+    uint8_t *buf = side->buf;
+
+    if (NULL != side->places) {
+        return buf + dn_ompi_place_at(*side->places, i);
+    }
+    const ptrdiff_t unit = NULL == side->types ? side->type->super.ub - side->type->super.lb : 1;
+    return buf
+           + (NULL == side->starts ? i * (ptrdiff_t) side->count : dn_ompi_start_at(*side->starts, i)) * unit;
+}
+
 /** @name coll_llcm_move.c */
 /** @{ */
 /** Copy elements into a contiguous buffer. */
@@ -404,6 +464,19 @@ bool coll_llcm_long_set_up(coll_llcm_module_t *module, struct ompi_communicator_
 void coll_llcm_long_tear_down(coll_llcm_module_t *module);
 /** Free all areas: the port closes. */
 void coll_llcm_long_close(void);
+/** Reserve an area of @p len bytes for a communicator. Two threads that ask at once may make one more than there may be.
+ * @return NULL: there is none. */
+coll_llcm_area_t *coll_llcm_area_reserve(size_t len);
+/** Give an area back that coll_llcm_area_reserve() has returned. The area may serve again once no process reads it any more. */
+void coll_llcm_area_give_back(coll_llcm_area_t *area);
+
+/** Say which process is lost, if it is. @param[in] peer  May be NULL: then it is not known. */
+static inline void coll_llcm_say_if_lost(const dn_peer_t *peer, struct ompi_communicator_t *comm, int rank)
+{
+    if (NULL != peer && NULL != dn_peer_user(peer, DN_CHAN_COLL)) {
+        dn_ompi_say_lost(&ompi_comm_peer_lookup(comm, rank)->super);
+    }
+}
 
 /** Has this communicator areas? All its processes call this in the same collective. */
 static inline bool coll_llcm_long_ready(coll_llcm_module_t *module, struct ompi_communicator_t *comm)
@@ -506,6 +579,34 @@ int coll_llcm_gather(const void *sbuf, dn_ompi_count_t scount, struct ompi_datat
 int coll_llcm_alltoall(const void *sbuf, dn_ompi_count_t scount, struct ompi_datatype_t *stype, void *rbuf,
                        dn_ompi_count_t rcount, struct ompi_datatype_t *rtype,
                        struct ompi_communicator_t *comm, mca_coll_base_module_t *module);
+/** @} */
+
+/** @name coll_llcm_meet.c */
+/** @{ */
+/** The communicator is freed: forget its neighbors. */
+void coll_llcm_neighbor_tear_down(coll_llcm_module_t *module);
+/** @} */
+
+/** @name coll_llcm_neighbor.c */
+/** @{ */
+int coll_llcm_neighbor_allgather(const void *sbuf, dn_ompi_count_t scount, struct ompi_datatype_t *stype,
+                                 void *rbuf, dn_ompi_count_t rcount, struct ompi_datatype_t *rtype,
+                                 struct ompi_communicator_t *comm, mca_coll_base_module_t *module);
+int coll_llcm_neighbor_allgatherv(const void *sbuf, dn_ompi_count_t scount, struct ompi_datatype_t *stype,
+                                  void *rbuf, dn_ompi_counts_t counts, dn_ompi_starts_t starts,
+                                  struct ompi_datatype_t *rtype, struct ompi_communicator_t *comm,
+                                  mca_coll_base_module_t *module);
+int coll_llcm_neighbor_alltoall(const void *sbuf, dn_ompi_count_t scount, struct ompi_datatype_t *stype,
+                                void *rbuf, dn_ompi_count_t rcount, struct ompi_datatype_t *rtype,
+                                struct ompi_communicator_t *comm, mca_coll_base_module_t *module);
+int coll_llcm_neighbor_alltoallv(const void *sbuf, dn_ompi_counts_t scounts, dn_ompi_starts_t sstarts,
+                                 struct ompi_datatype_t *stype, void *rbuf, dn_ompi_counts_t rcounts,
+                                 dn_ompi_starts_t rstarts, struct ompi_datatype_t *rtype,
+                                 struct ompi_communicator_t *comm, mca_coll_base_module_t *module);
+int coll_llcm_neighbor_alltoallw(const void *sbuf, dn_ompi_counts_t scounts, dn_ompi_places_t splaces,
+                                 struct ompi_datatype_t *const *stypes, void *rbuf, dn_ompi_counts_t rcounts,
+                                 dn_ompi_places_t rplaces, struct ompi_datatype_t *const *rtypes,
+                                 struct ompi_communicator_t *comm, mca_coll_base_module_t *module);
 /** @} */
 
 #endif

@@ -28,41 +28,10 @@
 _Static_assert((RANKS_MOST + 1) * sizeof(uint32_t) <= DN_TREE_LONG_PIECE && DN_TREE_LONG_PIECE <= LETTER,
                "the starts are in the first piece of a letter");
 
-/** Where the blocks to or from all processes lie. */
-typedef struct side {
-    void *buf;
-    dn_ompi_counts_t counts;
-    dn_ompi_starts_t starts;       /**< by rank: in elements; with types: in bytes */
-    ompi_datatype_t *type;         /**< of all blocks, if types is NULL */
-    ompi_datatype_t *const *types; /**< by rank; or NULL */
-} side_t;
-
-static const ompi_datatype_t *side_type(const side_t *side, uint32_t rank)
-{
-    return NULL == side->types ? side->type : side->types[rank];
-}
-
-static void *side_block(const side_t *side, uint32_t rank)
-{
-    const ptrdiff_t unit = NULL == side->types ? side->type->super.ub - side->type->super.lb : 1;
-
-    return (uint8_t *) side->buf + dn_ompi_start_at(side->starts, (int) rank) * unit;
-}
-
-static size_t side_count(const side_t *side, uint32_t rank)
-{
-    return dn_ompi_count_at(side->counts, (int) rank);
-}
-
-static size_t side_bytes(const side_t *side, uint32_t rank)
-{
-    return coll_llcm_bytes(side_count(side, rank), side_type(side, rank));
-}
-
 /** What a process gives and gets. */
 typedef struct letters {
     dn_tree_blocks_t super;
-    const side_t *in, *out;
+    const coll_llcm_side_t *in, *out;
     uint32_t ranks, rank;
     size_t head; /**< bytes before the blocks: the starts in a letter; 0 in the second exchange */
     bool gives;  /**< this process gives its blocks behind the head */
@@ -89,7 +58,7 @@ static void letters_begin(letters_t *letters)
 
     for (uint32_t i = 0; i < letters->ranks; i++) {
         letters->start[i] = (uint32_t) at;
-        at += i == letters->rank ? 0 : side_bytes(letters->in, i);
+        at += i == letters->rank ? 0 : coll_llcm_side_bytes(letters->in, (int) i);
         at = MOST * (size_t) (letters->ranks - 1) < at ? TOO_MANY : at;
     }
     letters->start[letters->ranks] = (uint32_t) at;
@@ -109,17 +78,17 @@ static void letters_close(letters_t *letters)
 /** Copy a part of the block that is given now, from byte @p at on. Parts come in order. */
 static void give_part(letters_t *letters, uint8_t *area, size_t at, size_t len)
 {
-    const side_t *in = letters->in;
+    const coll_llcm_side_t *in = letters->in;
     const uint32_t rank = letters->giving;
-    const size_t count = side_count(in, rank);
-    const ompi_datatype_t *type = side_type(in, rank);
+    const size_t count = coll_llcm_side_count(in, (int) rank);
+    const ompi_datatype_t *type = coll_llcm_side_type(in, (int) rank);
 
     if (coll_llcm_is_contiguous(count, type)) {
-        dn_copy_in(area, (uint8_t *) coll_llcm_start(side_block(in, rank), type) + at, len);
+        dn_copy_in(area, (uint8_t *) coll_llcm_start(coll_llcm_side_block(in, (int) rank), type) + at, len);
         return;
     }
     if (0 == at) {
-        coll_llcm_converted_open(&letters->elements, side_block(in, rank), count, type, true);
+        coll_llcm_converted_open(&letters->elements, coll_llcm_side_block(in, (int) rank), count, type, true);
         letters->opened = true;
     }
     coll_llcm_converted_move(&letters->elements, area, len);
@@ -168,7 +137,8 @@ static void read_head(letters_t *letters, uint32_t rank, const uint32_t *start)
     letters->to[rank] = start[letters->rank + 1];
     letters->most = letters->most < end ? end : letters->most;
     letters->excess =
-        letters->excess || letters->to[rank] - letters->from[rank] > side_bytes(letters->out, rank);
+        letters->excess
+        || letters->to[rank] - letters->from[rank] > coll_llcm_side_bytes(letters->out, (int) rank);
 }
 
 static void letters_get(dn_tree_blocks_t *super, uint32_t rank, const void *area, size_t at, size_t len)
@@ -185,12 +155,13 @@ static void letters_get(dn_tree_blocks_t *super, uint32_t rank, const void *area
     const size_t end = letters->head + letters->to[rank];
     const size_t from = at < begin ? begin : at;
     const size_t to = end < at + len ? end : at + len;
-    const size_t place = begin + side_bytes(letters->out, rank);
+    const size_t place = begin + coll_llcm_side_bytes(letters->out, (int) rank);
     const size_t until = place < to ? place : to;
 
     if (from < until) {
-        coll_llcm_unpack_part(side_block(letters->out, rank), side_count(letters->out, rank),
-                              side_type(letters->out, rank), from - begin,
+        coll_llcm_unpack_part(coll_llcm_side_block(letters->out, (int) rank),
+                              coll_llcm_side_count(letters->out, (int) rank),
+                              coll_llcm_side_type(letters->out, (int) rank), from - begin,
                               (const uint8_t *) area + (from - at), until - from);
     }
 }
@@ -200,10 +171,12 @@ static int keep_own(const letters_t *letters)
 {
     const uint32_t rank = letters->rank;
 
-    return ompi_datatype_sndrcv(
-        side_block(letters->in, rank), (dn_ompi_count_t) side_count(letters->in, rank),
-        side_type(letters->in, rank), side_block(letters->out, rank),
-        (dn_ompi_count_t) side_count(letters->out, rank), side_type(letters->out, rank));
+    return ompi_datatype_sndrcv(coll_llcm_side_block(letters->in, (int) rank),
+                                (dn_ompi_count_t) coll_llcm_side_count(letters->in, (int) rank),
+                                coll_llcm_side_type(letters->in, (int) rank),
+                                coll_llcm_side_block(letters->out, (int) rank),
+                                (dn_ompi_count_t) coll_llcm_side_count(letters->out, (int) rank),
+                                coll_llcm_side_type(letters->out, (int) rank));
 }
 
 /** Give and get so many bytes. */
@@ -217,8 +190,8 @@ static int letters_exchange(letters_t *letters, coll_llcm_module_t *module, size
 
 /** Exchange all blocks through areas. @param[out] too_many  Nothing was done: a process gives more bytes than areas are for. All processes
  * get the same answer. */
-static int exchange_letters(coll_llcm_module_t *module, struct ompi_communicator_t *comm, const side_t *in,
-                            const side_t *out, bool *too_many)
+static int exchange_letters(coll_llcm_module_t *module, struct ompi_communicator_t *comm,
+                            const coll_llcm_side_t *in, const coll_llcm_side_t *out, bool *too_many)
 {
     uint32_t starts[4 * RANKS_MOST + 1];
     const uint32_t ranks = (uint32_t) ompi_comm_size(comm);
@@ -266,8 +239,9 @@ int coll_llcm_alltoallv(const void *sbuf, dn_ompi_counts_t scounts, dn_ompi_star
                         struct ompi_communicator_t *comm, mca_coll_base_module_t *super)
 {
     coll_llcm_module_t *module = (coll_llcm_module_t *) super;
-    const side_t in = {(void *) (uintptr_t) sbuf, scounts, sstarts, stype, NULL};
-    const side_t out = {rbuf, rcounts, rstarts, rtype, NULL};
+    const coll_llcm_side_t in = {
+        .buf = (void *) (uintptr_t) sbuf, .type = stype, .counts = &scounts, .starts = &sstarts};
+    const coll_llcm_side_t out = {.buf = rbuf, .type = rtype, .counts = &rcounts, .starts = &rstarts};
     bool others = !letters_suit(module, comm, sbuf);
     int rc = others ? OMPI_SUCCESS : exchange_letters(module, comm, &in, &out, &others);
 
@@ -283,8 +257,9 @@ int coll_llcm_alltoallw(const void *sbuf, dn_ompi_counts_t scounts, dn_ompi_star
                         struct ompi_communicator_t *comm, mca_coll_base_module_t *super)
 {
     coll_llcm_module_t *module = (coll_llcm_module_t *) super;
-    const side_t in = {(void *) (uintptr_t) sbuf, scounts, sstarts, NULL, stypes};
-    const side_t out = {rbuf, rcounts, rstarts, NULL, rtypes};
+    const coll_llcm_side_t in = {
+        .buf = (void *) (uintptr_t) sbuf, .types = stypes, .counts = &scounts, .starts = &sstarts};
+    const coll_llcm_side_t out = {.buf = rbuf, .types = rtypes, .counts = &rcounts, .starts = &rstarts};
     bool others = !letters_suit(module, comm, sbuf);
     int rc = others ? OMPI_SUCCESS : exchange_letters(module, comm, &in, &out, &others);
 

@@ -61,35 +61,8 @@ static bool gather_suits(coll_llcm_module_t *module, struct ompi_communicator_t 
            && coll_llcm_long_ready(module, comm);
 }
 
-/** The start of block @p i, if each block has @p count elements. */
-static void *exchange_block(const void *buf, ptrdiff_t i, size_t count, const ompi_datatype_t *type)
-{
-    return (uint8_t *) (uintptr_t) buf + i * (ptrdiff_t) count * (type->super.ub - type->super.lb);
-}
-
-/** The places for the blocks of all processes. */
-typedef struct places {
-    void *buf;
-    const ompi_datatype_t *type;
-    size_t count;                   /**< elements of each block, if counts is NULL */
-    const dn_ompi_counts_t *counts; /**< by rank: elements of a block; NULL: all blocks have count elements */
-    const dn_ompi_starts_t *starts; /**< by rank: elements before a block; NULL: blocks lie side by side */
-} places_t;
-
-static size_t places_count(const places_t *places, int rank)
-{
-    return NULL == places->counts ? places->count : dn_ompi_count_at(*places->counts, rank);
-}
-
-static void *places_block(const places_t *places, int rank)
-{
-    return NULL == places->starts
-               ? exchange_block(places->buf, rank, places->count, places->type)
-               : exchange_block(places->buf, dn_ompi_start_at(*places->starts, rank), 1, places->type);
-}
-
 /** Do all places lie together, in the order of ranks? */
-static bool places_lie_together(const places_t *places, int size)
+static bool places_lie_together(const coll_llcm_side_t *places, int size)
 {
     return NULL == places->counts && coll_llcm_is_contiguous((size_t) size * places->count, places->type);
 }
@@ -122,7 +95,7 @@ typedef struct blocks {
     const uint8_t *in;              /**< the bytes that it gives, if they lie together; else NULL */
     coll_llcm_converted_t elements; /**< what it gives, if `in` is NULL */
     size_t given;                   /**< bytes that it gives */
-    const places_t *places;         /**< for the blocks that it gets; NULL: it gets none */
+    const coll_llcm_side_t *places; /**< for the blocks that it gets; NULL: it gets none */
     uint8_t *out;                   /**< the places, if they all lie together; else NULL */
     size_t len;                     /**< the most bytes of a block */
     size_t own;                     /**< rank of this process */
@@ -138,7 +111,7 @@ static void blocks_give(blocks_t *blocks, const given_t *given)
     }
 }
 
-static void blocks_get(blocks_t *blocks, int size, const places_t *places)
+static void blocks_get(blocks_t *blocks, int size, const coll_llcm_side_t *places)
 {
     blocks->places = places;
     blocks->out = places_lie_together(places, size) ? coll_llcm_start(places->buf, places->type) : NULL;
@@ -157,8 +130,9 @@ static void blocks_put(const blocks_t *blocks, size_t rank, size_t at, const voi
     if (NULL != blocks->out) {
         dn_copy(blocks->out + rank * blocks->len + at, bytes, len);
     } else {
-        coll_llcm_unpack_part(places_block(blocks->places, (int) rank),
-                              places_count(blocks->places, (int) rank), blocks->places->type, at, bytes, len);
+        coll_llcm_unpack_part(coll_llcm_side_block(blocks->places, (int) rank),
+                              coll_llcm_side_count(blocks->places, (int) rank), blocks->places->type, at,
+                              bytes, len);
     }
 }
 
@@ -209,7 +183,8 @@ static void give_block(dn_tree_blocks_t *super, void *area, size_t at, size_t le
 static void get_block(dn_tree_blocks_t *super, uint32_t rank, const void *area, size_t at, size_t len)
 {
     const blocks_t *blocks = (const blocks_t *) super;
-    const size_t bytes = coll_llcm_bytes(places_count(blocks->places, (int) rank), blocks->places->type);
+    const size_t bytes =
+        coll_llcm_bytes(coll_llcm_side_count(blocks->places, (int) rank), blocks->places->type);
 
     len = part_of(bytes, at, len);
     if (0 != len) {
@@ -256,7 +231,7 @@ static void get_own(dn_tree_blocks_t *super, uint32_t rank, const void *area, si
 /** Gather the blocks of all processes to a root, or TO_ALL. @param[in] len  The most bytes of a block.
  * @param[in] in_place  What this process gives lies in its place already. */
 static int gather_long(coll_llcm_module_t *module, struct ompi_communicator_t *comm, const given_t *given,
-                       bool in_place, const places_t *places, size_t len, int root)
+                       bool in_place, const coll_llcm_side_t *places, size_t len, int root)
 {
     const int rank = ompi_comm_rank(comm);
     blocks_t blocks = {.super = {give_block, get_block}, .own = (size_t) rank, .len = len};
@@ -276,14 +251,14 @@ static int gather_long(coll_llcm_module_t *module, struct ompi_communicator_t *c
 
 /** An alltoall through areas. In place, what this process gives is copied first: at most ALLTOALL_MOST bytes. */
 static int alltoall_long(coll_llcm_module_t *module, struct ompi_communicator_t *comm, const void *sbuf,
-                         size_t scount, const ompi_datatype_t *stype, void *rbuf, size_t rcount,
-                         const ompi_datatype_t *rtype)
+                         size_t scount, ompi_datatype_t *stype, void *rbuf, size_t rcount,
+                         ompi_datatype_t *rtype)
 {
     const int size = ompi_comm_size(comm);
     const int rank = ompi_comm_rank(comm);
     const size_t len = coll_llcm_bytes(rcount, rtype);
     blocks_t blocks = {.super = {give_others, get_own}, .len = len, .own = (size_t) rank};
-    const places_t places = {.buf = rbuf, .type = rtype, .count = rcount};
+    const coll_llcm_side_t places = {.buf = rbuf, .type = rtype, .count = rcount};
     uint8_t copy[ALLTOALL_MOST];
 
     blocks_get(&blocks, size, &places);
@@ -293,7 +268,8 @@ static int alltoall_long(coll_llcm_module_t *module, struct ompi_communicator_t 
         blocks.given = len * (size_t) size;
     } else {
         const given_t all = {sbuf, (size_t) size * scount, stype, len * (size_t) size};
-        const given_t own = {exchange_block(sbuf, rank, scount, stype), scount, stype, len};
+        const coll_llcm_side_t in = {.buf = (void *) (uintptr_t) sbuf, .type = stype, .count = scount};
+        const given_t own = {coll_llcm_side_block(&in, rank), scount, stype, len};
         blocks_give(&blocks, &all);
         blocks_keep(&blocks, &own);
     }
@@ -335,18 +311,18 @@ static coll_llcm_way_t allgather_choose(coll_llcm_module_t *module, struct ompi_
 
 /** Do an allgather through lines or areas. @param[in] len  Bytes of the longest block. */
 static int allgather_by(coll_llcm_way_t way, coll_llcm_module_t *module, struct ompi_communicator_t *comm,
-                        const void *sbuf, size_t scount, const ompi_datatype_t *stype, const places_t *places,
-                        size_t len)
+                        const void *sbuf, size_t scount, const ompi_datatype_t *stype,
+                        const coll_llcm_side_t *places, size_t len)
 {
     const int size = ompi_comm_size(comm);
     const int rank = ompi_comm_rank(comm);
     const bool in_place = MPI_IN_PLACE == sbuf;
-    const size_t count = places_count(places, rank);
+    const size_t count = coll_llcm_side_count(places, rank);
     uint8_t own[DN_AOTF_LINE_MAX * DN_TREE_LINES];
     bool marks;
 
     const given_t given =
-        given_of(in_place ? places_block(places, rank) : sbuf, in_place ? count : scount,
+        given_of(in_place ? coll_llcm_side_block(places, rank) : sbuf, in_place ? count : scount,
                  in_place ? places->type : stype, coll_llcm_bytes(count, places->type), &marks);
     dn_count(&coll_llcm.exchanges, 1);
     if (0 == len) {
@@ -367,7 +343,7 @@ static int allgather_by(coll_llcm_way_t way, coll_llcm_module_t *module, struct 
     uint8_t all[len * (size_t) size];
     int rc = allgather_wait(module, dn_tree_allgather(module->tree, own, all, len));
     for (int i = 0; i < size && OMPI_ERR_UNREACH != rc; i++) {
-        coll_llcm_unpack(places_block(places, i), places_count(places, i), places->type,
+        coll_llcm_unpack(coll_llcm_side_block(places, i), coll_llcm_side_count(places, i), places->type,
                          all + (size_t) i * len);
     }
     return rc;
@@ -378,7 +354,7 @@ int coll_llcm_allgather(const void *sbuf, dn_ompi_count_t scount, struct ompi_da
                         struct ompi_communicator_t *comm, mca_coll_base_module_t *super)
 {
     coll_llcm_module_t *module = (coll_llcm_module_t *) super;
-    const places_t places = {.buf = rbuf, .type = rtype, .count = rcount};
+    const coll_llcm_side_t places = {.buf = rbuf, .type = rtype, .count = rcount};
     const size_t len = coll_llcm_bytes(rcount, rtype);
 
     const coll_llcm_way_t way = allgather_choose(module, comm, len);
@@ -392,7 +368,7 @@ int coll_llcm_allgatherv(const void *sbuf, dn_ompi_count_t scount, struct ompi_d
                          struct ompi_communicator_t *comm, mca_coll_base_module_t *super)
 {
     coll_llcm_module_t *module = (coll_llcm_module_t *) super;
-    const places_t places = {.buf = rbuf, .type = rtype, .counts = &counts, .starts = &starts};
+    const coll_llcm_side_t places = {.buf = rbuf, .type = rtype, .counts = &counts, .starts = &starts};
     size_t most = 0;
 
     for (int i = 0; i < ompi_comm_size(comm); i++) {
@@ -416,9 +392,9 @@ int coll_llcm_gather(const void *sbuf, dn_ompi_count_t scount, struct ompi_datat
         return module->saved.coll_gather(sbuf, scount, stype, rbuf, rcount, rtype, root, comm,
                                          module->saved.coll_gather_module);
     }
-    const places_t places = {.buf = rbuf, .type = rtype, .count = rcount};
+    const coll_llcm_side_t places = {.buf = rbuf, .type = rtype, .count = rcount};
     const bool in_place = MPI_IN_PLACE == sbuf;
-    const given_t given = {.buf = in_place ? places_block(&places, root) : sbuf,
+    const given_t given = {.buf = in_place ? coll_llcm_side_block(&places, root) : sbuf,
                            .count = in_place ? rcount : scount,
                            .type = in_place ? rtype : stype,
                            .bytes = len};

@@ -25,17 +25,6 @@
  * in groups 2.8 ms). */
 #define ALL_LOOK 32
 
-/** An area of this process. While it belongs to a communicator: also the areas of the other processes. */
-struct coll_llcm_area {
-    struct coll_llcm_area *next; /**< in coll_llcm_t::areas */
-    dn_segment_t *segment;       /**< its memory */
-    bool used; /**< a communicator uses it, or a thread looks whether it is free: what follows is theirs */
-    dn_tree_long_t *lng; /**< of the last communicator, as long as another process may read the area */
-    int size;            /**< elements of base and peer */
-    void **base;         /**< by rank: the areas, mapped here */
-    dn_peer_t **peer;    /**< by rank; NULL: this process itself, or not connected */
-};
-
 /** @name Areas of this process */
 /** @{ */
 /** Forget the communicator, and part from its processes. */
@@ -70,19 +59,24 @@ static bool area_is_free(coll_llcm_area_t *area)
         return false;
     }
     area->lng = NULL;
+    if (NULL != area->letters && DN_OK != dn_letters_free(area->letters)) {
+        return false;
+    }
+    area->letters = NULL;
     area_part(area);
     return true;
 }
 
 /** Make an area that is used. */
-static coll_llcm_area_t *area_make(void)
+static coll_llcm_area_t *area_make(size_t len)
 {
     coll_llcm_area_t *area = calloc(1, sizeof(*area));
 
-    if (NULL == area || DN_OK != dn_segment_alloc(coll_llcm.port, DN_TREE_LONG_AREA, &area->segment)) {
+    if (NULL == area || DN_OK != dn_segment_alloc(coll_llcm.port, len, &area->segment)) {
         free(area);
         return NULL;
     }
+    area->len = len;
     area->used = true;
     opal_mutex_lock(&coll_llcm.lock);
     area->next = coll_llcm.areas;
@@ -92,8 +86,7 @@ static coll_llcm_area_t *area_make(void)
 }
 /** @} */
 
-/** Reserve an area for a communicator. Two threads that ask at once may make one more than there may be. @return NULL: there is none. */
-static coll_llcm_area_t *coll_llcm_area_reserve(void)
+coll_llcm_area_t *coll_llcm_area_reserve(size_t len)
 {
     unsigned count = 0;
 
@@ -102,21 +95,26 @@ static coll_llcm_area_t *coll_llcm_area_reserve(void)
     opal_mutex_unlock(&coll_llcm.lock);
     /* New areas come before this one, and none goes. */
     for (; NULL != area; area = area->next, count++) {
-        if (!area_use(area, true)) {
+        if (len == area->len && !area_use(area, true)) {
             if (area_is_free(area)) {
                 return area;
             }
             (void) area_use(area, false);
         }
     }
-    return count < dn_ompi_params.coll.areas ? area_make() : NULL;
+    return count < dn_ompi_params.coll.areas ? area_make(len) : NULL;
+}
+
+void coll_llcm_area_give_back(coll_llcm_area_t *area)
+{
+    (void) area_is_free(area);
+    (void) area_use(area, false);
 }
 
 void coll_llcm_long_tear_down(coll_llcm_module_t *module)
 {
     if (NULL != module->area) {
-        (void) area_is_free(module->area);
-        (void) area_use(module->area, false);
+        coll_llcm_area_give_back(module->area);
         module->area = NULL;
     }
 }
@@ -129,6 +127,9 @@ void coll_llcm_long_close(void)
         coll_llcm.areas = area->next;
         if (NULL != area->lng) {
             dn_tree_long_abandon(area->lng);
+        }
+        if (NULL != area->letters) {
+            dn_letters_abandon(area->letters);
         }
         area_part(area);
         dn_segment_free(area->segment);
@@ -152,7 +153,7 @@ static bool long_prepare(coll_llcm_module_t *module, struct ompi_communicator_t 
 {
     const int size = ompi_comm_size(comm);
 
-    if (NULL == coll_llcm.port || NULL == (module->area = coll_llcm_area_reserve())) {
+    if (NULL == coll_llcm.port || NULL == (module->area = coll_llcm_area_reserve(DN_TREE_LONG_AREA))) {
         return false;
     }
     coll_llcm_area_t *area = module->area;
@@ -265,9 +266,7 @@ static void say_who_is_lost(coll_llcm_module_t *module)
     const coll_llcm_area_t *area = module->area;
 
     for (int rank = 0; rank < area->size; rank++) {
-        if (NULL != area->peer[rank] && NULL != dn_peer_user(area->peer[rank], DN_CHAN_COLL)) {
-            dn_ompi_say_lost(&ompi_comm_peer_lookup(module->comm, rank)->super);
-        }
+        coll_llcm_say_if_lost(area->peer[rank], module->comm, rank);
     }
 }
 

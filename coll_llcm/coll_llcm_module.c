@@ -34,8 +34,16 @@
     DO(reduce_scatter_block) \
     DO(scan)
 
+/** Likewise; but there need be no functions to replace. */
+#define NEIGHBOR_COLLECTIVES(DO) \
+    DO(neighbor_allgather)       \
+    DO(neighbor_allgatherv)      \
+    DO(neighbor_alltoall)        \
+    DO(neighbor_alltoallv)       \
+    DO(neighbor_alltoallw)
+
 #define ONE_MORE(name) +1
-enum { SAVED = COLLECTIVES(ONE_MORE) };
+enum { NEEDED = COLLECTIVES(ONE_MORE), SAVED = NEEDED NEIGHBOR_COLLECTIVES(ONE_MORE) };
 
 static void saved_modules(const mca_coll_base_comm_coll_t *coll, mca_coll_base_module_t *module[SAVED])
 {
@@ -43,12 +51,15 @@ static void saved_modules(const mca_coll_base_comm_coll_t *coll, mca_coll_base_m
 
 #define LIST(name) module[n++] = coll->coll_##name##_module;
     COLLECTIVES(LIST)
+    NEIGHBOR_COLLECTIVES(LIST)
 }
 
 static void retain_saved(mca_coll_base_module_t *saved[SAVED])
 {
     for (int i = 0; i < SAVED; i++) {
-        OBJ_RETAIN(saved[i]);
+        if (NULL != saved[i]) {
+            OBJ_RETAIN(saved[i]);
+        }
     }
 }
 
@@ -58,7 +69,7 @@ static int module_enable(mca_coll_base_module_t *super, struct ompi_communicator
     mca_coll_base_module_t *saved[SAVED];
 
     saved_modules(comm->c_coll, saved);
-    for (int i = 0; i < SAVED; i++) {
+    for (int i = 0; i < NEEDED; i++) {
         if (NULL == saved[i]) {
             return OMPI_ERR_NOT_FOUND;
         }
@@ -67,6 +78,13 @@ static int module_enable(mca_coll_base_module_t *super, struct ompi_communicator
     retain_saved(saved);
 #define INSTALL(name) DN_OMPI_COLL_INSTALL(comm, name, coll_llcm_##name, super);
     COLLECTIVES(INSTALL)
+#define INSTALL_IN_PLACE(name)                                     \
+    if (NULL == comm->c_coll->coll_##name) {                       \
+        super->coll_##name = NULL;                                 \
+    } else {                                                       \
+        DN_OMPI_COLL_INSTALL(comm, name, coll_llcm_##name, super); \
+    }
+    NEIGHBOR_COLLECTIVES(INSTALL_IN_PLACE)
     return OMPI_SUCCESS;
 }
 
@@ -77,6 +95,7 @@ static int module_disable(mca_coll_base_module_t *super, struct ompi_communicato
 
 #define RESTORE(name) DN_OMPI_COLL_INSTALL(comm, name, saved->coll_##name, saved->coll_##name##_module);
     COLLECTIVES(RESTORE)
+    NEIGHBOR_COLLECTIVES(RESTORE)
     return OMPI_SUCCESS;
 }
 
@@ -99,6 +118,8 @@ static void module_construct(coll_llcm_module_t *module)
     module->lng = NULL;
     module->area = NULL;
     module->area_state = COLL_LLCM_NEW;
+    module->neighbor_calls = 0;
+    module->neighbors = NULL;
 }
 
 static void module_destruct(coll_llcm_module_t *module)
@@ -107,6 +128,7 @@ static void module_destruct(coll_llcm_module_t *module)
 
     coll_llcm_tear_down(module);
     coll_llcm_long_tear_down(module);
+    coll_llcm_neighbor_tear_down(module);
     saved_modules(&module->saved, saved);
     for (int i = 0; i < SAVED; i++) {
         if (NULL != saved[i]) {
@@ -153,5 +175,6 @@ mca_coll_base_module_t *coll_llcm_comm_query(struct ompi_communicator_t *comm, i
     module->super.coll_module_disable = module_disable;
 #define OFFER(name) module->super.coll_##name = coll_llcm_##name;
     COLLECTIVES(OFFER)
+    NEIGHBOR_COLLECTIVES(OFFER)
     return &module->super;
 }

@@ -74,11 +74,13 @@ typedef size_t dn_ompi_count_t;
 typedef ptrdiff_t dn_ompi_unit_t;
 typedef ompi_count_array_t dn_ompi_counts_t;
 typedef ompi_disp_array_t dn_ompi_starts_t;
+typedef ompi_disp_array_t dn_ompi_places_t;
 #else
 typedef int dn_ompi_count_t;
 typedef int dn_ompi_unit_t;
 typedef const int *dn_ompi_counts_t;
 typedef const int *dn_ompi_starts_t;
+typedef const ptrdiff_t *dn_ompi_places_t; /**< displacements in bytes, of a collective among neighbors */
 #endif
 
 static inline size_t dn_ompi_count_at(dn_ompi_counts_t counts, int rank)
@@ -96,6 +98,15 @@ static inline ptrdiff_t dn_ompi_start_at(dn_ompi_starts_t starts, int rank)
     return ompi_disp_array_get(starts, (size_t) rank);
 #else
     return starts[rank];
+#endif
+}
+
+static inline ptrdiff_t dn_ompi_place_at(dn_ompi_places_t places, int i)
+{
+#ifdef HAVE_OMPI_COUNT_ARRAY_T
+    return ompi_disp_array_get(places, (size_t) i);
+#else
+    return places[i];
 #endif
 }
 /** @} */
