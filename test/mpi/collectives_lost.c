@@ -23,7 +23,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { FIRST = 10, LONGEST_S = 90, PATH = 4096 };
+enum { FIRST = 20, LONGEST_S = 90, PATH = 4096 };
 
 static void mark(const char *folder, int rank, const char *what)
 {
@@ -159,6 +159,30 @@ static int bcast_from_0(const buffers_t *b)
     return MPI_Bcast(b->out, b->count, MPI_DOUBLE, 0, MPI_COMM_WORLD);
 }
 
+/** All ranks in a line, or in a ring. It is made in the first call. */
+static MPI_Comm neighbors_of(const buffers_t *b, int closed)
+{
+    static MPI_Comm comm = MPI_COMM_NULL;
+
+    if (MPI_COMM_NULL == comm) {
+        MPI_Cart_create(MPI_COMM_WORLD, 1, &b->ranks, &closed, 0, &comm);
+    }
+    return comm;
+}
+
+/** In a line: the first rank and the last are no neighbors. */
+static int neighbor_allgather(const buffers_t *b)
+{
+    return MPI_Neighbor_allgather(b->in, b->count, MPI_DOUBLE, b->out, b->count, MPI_DOUBLE,
+                                  neighbors_of(b, 0));
+}
+
+static int neighbor_alltoall(const buffers_t *b)
+{
+    return MPI_Neighbor_alltoall(b->in, b->count, MPI_DOUBLE, b->out, b->count, MPI_DOUBLE,
+                                 neighbors_of(b, 1));
+}
+
 static int ibcast(const buffers_t *b)
 {
     MPI_Request request;
@@ -188,6 +212,8 @@ static const struct kind {
     {"gather", gather, 0},
     {"reduce", reduce_to_0, 1},
     {"bcast", bcast_from_0, 1},
+    {"neighbor_allgather", neighbor_allgather, 1},
+    {"neighbor_alltoall", neighbor_alltoall, 0},
     {"ibcast", ibcast, 0},
     {"iallreduce", iallreduce, 0},
 };
