@@ -117,6 +117,7 @@ int mca_pml_dimmnet_irecv(void *buf, size_t count, ompi_datatype_t *type, int sr
     const int rc = recv_start(request, buf, count, type, src, tag);
     if (OPAL_UNLIKELY(OMPI_SUCCESS != rc)) {
         mca_pml_dimmnet_request_return(request);
+        *ompi_p = MPI_REQUEST_NULL; /* the caller may free what there is */
     }
     return rc;
 }

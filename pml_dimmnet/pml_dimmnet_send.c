@@ -115,6 +115,7 @@ isend_waiting(const void *buf, size_t count, ompi_datatype_t *type, int dst, int
     const int rc = mca_pml_dimmnet_send_start(request, buf, count, type, dst, tag, mode);
     if (OPAL_UNLIKELY(OMPI_SUCCESS != rc)) {
         mca_pml_dimmnet_request_return(request);
+        *ompi_p = MPI_REQUEST_NULL; /* the caller may free what there is */
     }
     return rc;
 }
