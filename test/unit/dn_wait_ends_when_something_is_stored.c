@@ -226,12 +226,19 @@ static void a_sleep_takes_its_part(void **state)
 static void a_wait_that_goes_on_begins_again(void **state)
 {
     dn_wait_t wait = {0};
+    dn_wait_end_t end;
+    uint64_t steps = 0;
     pair_t pair;
 
     pair_open(&pair, DN_WAIT_AUTO);
     tire(&pair, &wait);
-    assert_in_range(dn_wait(pair.forest.port[0], &wait, 1, 0), DN_WAIT_LOOK, DN_WAIT_YIELDED);
-    assert_int_equal(dn_wait(pair.forest.port[0], &wait, 1, DN_WAIT_CROWDED), DN_WAIT_YIELDED);
+    /* A loaded machine makes a call so late that the wait is due again: then there is one more step. */
+    do {
+        assert_true(1000 > steps++);
+        assert_in_range(dn_wait(pair.forest.port[0], &wait, steps, 0), DN_WAIT_LOOK, DN_WAIT_YIELDED);
+        end = dn_wait(pair.forest.port[0], &wait, steps, DN_WAIT_CROWDED);
+    } while (DN_WAIT_LOOK == end);
+    assert_int_equal(end, DN_WAIT_YIELDED);
     assert_int_equal(wait.odd, 0);
     tire(&pair, &wait);
     forest_close(&pair.forest);
