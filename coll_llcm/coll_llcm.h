@@ -122,7 +122,8 @@ typedef struct coll_llcm_module {
     dn_tree_long_t *lng;              /**< NULL unless area_state is COLL_LLCM_READY */
     coll_llcm_area_t *area;           /**< the area of this process; NULL: none */
     coll_llcm_state_t area_state;
-    uint8_t neighbor_calls;           /**< of collectives among neighbors; counted up to COLL_LLCM_FEW */
+    /** Of collectives among neighbors; counted up to COLL_LLCM_FEW, or one more if there is no memory to meet neighbors. */
+    uint8_t neighbor_calls;
     coll_llcm_neighbors_t *neighbors; /**< NULL until this process has met its neighbors */
 } coll_llcm_module_t;
 

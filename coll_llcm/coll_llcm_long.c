@@ -94,7 +94,8 @@ coll_llcm_area_t *coll_llcm_area_reserve(size_t len)
     coll_llcm_area_t *area = coll_llcm.areas;
     opal_mutex_unlock(&coll_llcm.lock);
     /* New areas come before this one, and none goes. */
-    for (; NULL != area; area = area->next, count++) {
+    for (; NULL != area; area = area->next) {
+        count += len == area->len;
         if (len == area->len && !area_use(area, true)) {
             if (area_is_free(area)) {
                 return area;

@@ -19,9 +19,6 @@
 #define CARD_TAG   (MCA_COLL_BASE_TAG_NEIGHBOR_BASE - COLL_LLCM_NEIGHBOR_TAGS)
 #define ANSWER_TAG (CARD_TAG - 1)
 
-/** The most blocks in a letter. Of a process that gives more, in an alltoall, all blocks are messages. */
-#define BLOCKS_MOST 256
-
 _Static_assert(DN_LETTER_AREA != DN_TREE_LONG_AREA, "areas for letters are told from others by their length");
 
 /** What a process tells its neighbors. */
@@ -70,13 +67,13 @@ void coll_llcm_neighbor_tear_down(coll_llcm_module_t *module)
     }
 }
 
-/** How long the blocks may be that a process gives in letters. */
+/** How long the blocks may be that a process gives in letters. Of so many blocks that the tags of messages do not tell them apart, none. */
 static uint32_t most_of(int gives)
 {
     const uint32_t blocks = 0 == gives ? 1 : (uint32_t) gives;
     const uint32_t each = (DN_LETTER_BYTES / blocks - COLL_LLCM_NEIGHBOR_ENTRY) / 8 * 8;
 
-    if (BLOCKS_MOST < gives) {
+    if (COLL_LLCM_NEIGHBOR_NUMBERS < gives) {
         return 0;
     }
     return COLL_LLCM_NEIGHBOR_SHORT < each ? COLL_LLCM_NEIGHBOR_SHORT : each;
@@ -222,8 +219,14 @@ static const coll_llcm_partner_t *partner_of(const coll_llcm_neighbors_t *neighb
 
 /** @name Cards */
 /** @{ */
-/** Send something to all partners, and receive as much from each. @param[in] step  Bytes from what is for a partner to what is for the next one;
- * 0: all get the same. */
+/** May letters go between this process and a partner? Both find the same. */
+static bool is_mutual(const coll_llcm_partner_t *partner)
+{
+    return partner->gives && partner->gets;
+}
+
+/** Send something to all partners that are mutual, and receive as much from each. An error with one does not keep the others waiting.
+ * @param[in] step  Bytes from what is for a partner to what is for the next one; 0: all get the same. */
 static int swap_with_partners(coll_llcm_neighbors_t *neighbors, struct ompi_communicator_t *comm, int tag,
                               const void *out, size_t step, void *in, size_t len)
 {
@@ -231,28 +234,33 @@ static int swap_with_partners(coll_llcm_neighbors_t *neighbors, struct ompi_comm
     ompi_datatype_t *byte = &ompi_mpi_byte.dt;
     ompi_request_t **request = neighbors->request;
     int requests = 0;
-    int rc = OMPI_SUCCESS;
+    int error = OMPI_SUCCESS;
 
-    for (int i = 0; i < 2 * neighbors->partners && OMPI_SUCCESS == rc; i++) {
+    for (int i = 0; i < 2 * neighbors->partners; i++) {
         const bool sends = neighbors->partners <= i;
         const size_t partner = (size_t) (sends ? i - neighbors->partners : i);
         const int rank = neighbors->partner[partner].rank;
+        if (!is_mutual(&neighbors->partner[partner])) {
+            continue;
+        }
         request[requests] = MPI_REQUEST_NULL;
-        rc = sends ? MCA_PML_CALL(isend((const uint8_t *) out + partner * step, count, byte, rank, tag,
-                                        MCA_PML_BASE_SEND_STANDARD, comm, &request[requests]))
-                   : MCA_PML_CALL(irecv((uint8_t *) in + partner * len, count, byte, rank, tag, comm,
-                                        &request[requests]));
+        const int rc = sends ? MCA_PML_CALL(isend((const uint8_t *) out + partner * step, count, byte, rank,
+                                                  tag, MCA_PML_BASE_SEND_STANDARD, comm, &request[requests]))
+                             : MCA_PML_CALL(irecv((uint8_t *) in + partner * len, count, byte, rank, tag,
+                                                  comm, &request[requests]));
         requests += OMPI_SUCCESS == rc;
+        error = OMPI_SUCCESS == error ? rc : error;
     }
-    if (OMPI_SUCCESS == rc) {
-        rc = ompi_request_wait_all((size_t) requests, request, MPI_STATUSES_IGNORE);
+    if (OMPI_SUCCESS == error) {
+        error = ompi_request_wait_all((size_t) requests, request, MPI_STATUSES_IGNORE);
     }
-    for (int i = 0; OMPI_SUCCESS != rc && i < requests; i++) {
+    for (int i = 0; i < requests; i++) {
         if (MPI_REQUEST_NULL != request[i]) {
+            error = OMPI_SUCCESS == error ? OMPI_ERROR : error;
             (void) ompi_request_free(&request[i]);
         }
     }
-    return rc;
+    return error;
 }
 
 /** Is a neighbor on the same host? */
@@ -369,9 +377,11 @@ static void note_who_is_near(coll_llcm_neighbors_t *neighbors)
 
 int coll_llcm_meet_now(coll_llcm_module_t *module, struct ompi_communicator_t *comm)
 {
-    coll_llcm_neighbors_t *neighbors = calloc(1, sizeof(*neighbors));
+    coll_llcm_neighbors_t *neighbors =
+        COLL_LLCM_FEW == module->neighbor_calls ? calloc(1, sizeof(*neighbors)) : NULL;
 
     if (NULL == neighbors) {
+        module->neighbor_calls = COLL_LLCM_FEW + 1;
         return OMPI_ERR_OUT_OF_RESOURCE;
     }
     module->neighbors = neighbors;

@@ -35,8 +35,10 @@ typedef struct call {
     dn_letter_ends_t super;
     coll_llcm_neighbors_t *neighbors;
     const coll_llcm_side_t *in, *out;
-    bool to_all;  /**< one block goes to all receivers */
-    int error;    /**< the first error of a block; the other blocks are given and got all the same */
+    bool to_all; /**< one block goes to all receivers */
+    int error;   /**< the first error of a block; the other blocks are given and got all the same */
+    bool
+        broken; /**< letters, or the start of a message, have failed: messages that were started may never end */
     int requests; /**< elements of neighbors->request that are used */
 } call_t;
 
@@ -49,8 +51,7 @@ static void note_error(call_t *call, int rc)
 /** Is a block of so many bytes in a letter? @param[in] most  Of the giver, in an alltoall; 0: none of its blocks is. */
 static bool is_short(const call_t *call, bool near, uint32_t most, size_t bytes)
 {
-    most = call->to_all ? COLL_LLCM_NEIGHBOR_SHORT : most;
-    return near && 0 != most && bytes <= most;
+    return near && 0 != most && bytes <= (call->to_all ? COLL_LLCM_NEIGHBOR_SHORT : most);
 }
 
 /** @name Letters */
@@ -77,14 +78,15 @@ static void give_letter(dn_letter_ends_t *super, void *area)
     const coll_llcm_neighbors_t *neighbors = call->neighbors;
     size_t next = (size_t) neighbors->gives * sizeof(entry_t);
 
-    if (call->to_all) {
-        if (neighbors->gives_near) {
-            (void) give_block(call, 0, area, sizeof(entry_t));
-        }
+    /* Where no block may be in a letter, there is no room for the entries either. */
+    if (0 == neighbors->most || !neighbors->gives_near) {
         return;
     }
-    /* Where no block may be in a letter, there is no room for the entries either. */
-    for (int i = 0; i < neighbors->gives && 0 != neighbors->most; i++) {
+    if (call->to_all) {
+        (void) give_block(call, 0, area, sizeof(entry_t));
+        return;
+    }
+    for (int i = 0; i < neighbors->gives; i++) {
         if (neighbors->target[i].near) {
             next = give_block(call, i, area, next);
         }
@@ -117,7 +119,7 @@ static void get_letter(dn_letter_ends_t *super, uint32_t i, const void *area)
 
     for (; source < neighbors->source + neighbors->sources && rank == source->rank; source++) {
         const entry_t *entry = (const entry_t *) area + (call->to_all ? 0 : source->number);
-        source->comes = (!call->to_all && 0 == source->most) || BY_MESSAGE == entry->len;
+        source->comes = 0 == source->most || BY_MESSAGE == entry->len;
         if (!source->comes) {
             get_block(call, source->place, area, *entry);
         }
@@ -144,6 +146,7 @@ static void keep_request(call_t *call, ompi_request_t *request, int rc)
         call->neighbors->request[call->requests++] = request;
     } else {
         note_error(call, rc);
+        call->broken = true;
     }
 }
 
@@ -228,17 +231,21 @@ static void heed_letters(call_t *call, struct ompi_communicator_t *comm)
     }
 }
 
-/** Wait for the messages. After an error, requests that are under way are freed, as the functions do that this component has replaced:
- * a receive still takes the message that is for it, so later calls stay in step. */
+/** Wait for the messages. Where that might be for ever, requests that are under way are freed, as the functions do that this component has
+ * replaced. */
 static void finish_messages(call_t *call)
 {
     ompi_request_t **request = call->neighbors->request;
 
-    if (OMPI_SUCCESS == call->error && 0 < call->requests) {
-        call->error = ompi_request_wait_all((size_t) call->requests, request, MPI_STATUSES_IGNORE);
+    if (OPAL_LIKELY(!call->broken) && 0 < call->requests) {
+        note_error(call, ompi_request_wait_all((size_t) call->requests, request, MPI_STATUSES_IGNORE));
     }
-    for (int i = 0; OPAL_UNLIKELY(OMPI_SUCCESS != call->error) && i < call->requests; i++) {
-        if (MPI_REQUEST_NULL != request[i]) {
+    /* Those that are left have failed. Open MPI 6.0 does not always say so. */
+    for (int i = 0; i < call->requests; i++) {
+        if (OPAL_UNLIKELY(MPI_REQUEST_NULL != request[i])) {
+            note_error(call, MPI_SUCCESS != request[i]->req_status.MPI_ERROR
+                                 ? request[i]->req_status.MPI_ERROR
+                                 : OMPI_ERROR);
             (void) ompi_request_free(&request[i]);
         }
     }
@@ -300,6 +307,7 @@ static int neighbor_exchange(coll_llcm_module_t *module, struct ompi_communicato
         heed_letters(&call, comm);
     } else {
         note_error(&call, rc);
+        call.broken = true;
     }
     finish_messages(&call);
     call.neighbors->round++;
@@ -317,7 +325,7 @@ static bool neighbors_are_due(coll_llcm_module_t *module, struct ompi_communicat
         || INT32_MAX / 2 > mca_pml.pml_max_tag) {
         return false;
     }
-    if (COLL_LLCM_FEW == module->neighbor_calls) {
+    if (COLL_LLCM_FEW <= module->neighbor_calls) {
         return true;
     }
     module->neighbor_calls++;

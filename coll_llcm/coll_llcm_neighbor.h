@@ -29,10 +29,12 @@
 /** Another process that is a neighbor. */
 typedef struct coll_llcm_partner {
     int rank;
-    bool gives, gets; /**< it gives this process blocks; it gets blocks of this process */
-    bool near;        /**< letters go between this process and the partner */
-    int source;       /**< the first of its blocks in coll_llcm_neighbors_t::source */
-    uint32_t most;    /**< in an alltoall, a longer block that it gives is a message; 0: each block */
+    /** It gives this process blocks; it gets blocks of this process. Letters go only where both are true: Open MPI itself returns from some
+     * calls in which a process has nothing to give and to get, and a partner of one direction could wait for such a process. */
+    bool gives, gets;
+    bool near;     /**< letters go between this process and the partner */
+    int source;    /**< the first of its blocks in coll_llcm_neighbors_t::source */
+    uint32_t most; /**< coll_llcm_neighbors_t::most of the partner */
 } coll_llcm_partner_t;
 
 /** A block that this process gets. */

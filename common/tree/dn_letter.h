@@ -16,8 +16,8 @@
  *
  *   idle -> (dn_letters_exchange) -> to write -> to read -> idle
  *
- * A process whose rounds have failed says so in its area, in a word that stays. So its neighbors fail, too, if they need it: a loss goes
- * from neighbor to neighbor, and no process waits for one that has given up. Such an area serves no other circle.
+ * A process whose rounds have failed says so in its area, in a word that stays. So its neighbors fail, too, if they need its
+ * letters: a loss goes from neighbor to neighbor, and no process waits for letters of one that has given up. Such an area serves no other circle.
  *
  * Each neighbor counts from where the other's counters stood when they met: from dn_letter_neighbor_t::first.
  *
