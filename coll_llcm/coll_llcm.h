@@ -20,9 +20,9 @@
  * needs dn_progress() while these lines are polled. The other processes of a host poll memory, as on one host.
  *
  * Neighborhood collectives have areas of their own, which only neighbors map (coll_llcm_neighbor.c). Only neighbors agree on anything, and
- * only they wait for each other.
+ * only they wait for each other. A loss goes from neighbor to neighbor (dn_letter.h).
  *
- * When a process is lost, the operations that wait for it, and all later operations of these communicators, end with an
+ * When a process is lost, the other operations that wait for it, and all later operations of these communicators, end with an
  * error in all processes that call them.
  *
  * Threads: those of MPI: one collective of a communicator at a time, several communicators at once.
@@ -193,7 +193,7 @@ typedef struct coll_llcm {
     coll_llcm_area_t *areas; /**< all areas of this process */
     /* by dn_count(): an atomic addition would take longer than the rest of a short collective's bookkeeping */
     uint64_t long_bytes; /**< of collectives through areas */
-    uint64_t exchanges;  /**< allgathers, gathers and alltoalls, also with lengths */
+    uint64_t exchanges;  /**< allgathers, gathers and alltoalls, also with lengths or among neighbors */
     uint64_t naps;       /**< sleeps of this process in collectives; not under the lock */
 } coll_llcm_t;
 
@@ -314,6 +314,13 @@ static inline void coll_llcm_serve(unsigned polls)
     if (OPAL_UNLIKELY(dn_ompi_serves()) && 0 == polls % COLL_LLCM_SERVE_POLLS) {
         (void) dn_progress(coll_llcm.port);
     }
+}
+
+/** Serve other processes between two looks at areas. @return whether coll_llcm_idle() is due. */
+static inline bool coll_llcm_area_is_idle(unsigned polls)
+{
+    coll_llcm_serve(polls);
+    return 0 == polls % 64 || dn_load_relaxed(&coll_llcm.oversubscribed);
 }
 
 /** What a process does between two tests of an operation of the tree. */

@@ -277,11 +277,9 @@ static int wait_for(coll_llcm_module_t *module, dn_status_t status, size_t bytes
     dn_ompi_wait_t wait = {0};
 
     for (unsigned polls = 1; DN_INPROGRESS == status; polls++) {
-        coll_llcm_serve(polls);
-        if (OPAL_UNLIKELY(0 == polls % 64 || dn_load_relaxed(&coll_llcm.oversubscribed))) {
-            if (coll_llcm_idle(&wait, true, polls, dn_tree_long_steps(module->lng))) {
-                dn_tree_long_slept(module->lng);
-            }
+        if (OPAL_UNLIKELY(coll_llcm_area_is_idle(polls))
+            && coll_llcm_idle(&wait, true, polls, dn_tree_long_steps(module->lng))) {
+            dn_tree_long_slept(module->lng);
         }
         status = dn_tree_long_test(module->lng);
     }

@@ -33,8 +33,8 @@ typedef struct card {
 typedef struct mail {
     card_t own;
     card_t *card; /**< by partner */
-    uint8_t *
-        answer; /**< by partner: letters can go between the two, as far as this process knows; then what the partners say */
+    /** By partner: letters can go between the two, as far as this process knows. Then what the partners say. */
+    uint8_t *answer;
     int *given, *got; /**< of each block: the giver, and its number there */
 } mail_t;
 
@@ -177,12 +177,13 @@ static void add_partner(coll_llcm_neighbors_t *neighbors, struct ompi_communicat
     }
 }
 
-/** List all partners, each once. */
+/** List all partners, each once. In between, the list has neighbors of one direction, too. */
 static void find_partners(coll_llcm_neighbors_t *neighbors, struct ompi_communicator_t *comm)
 {
     coll_llcm_partner_t *partner = neighbors->partner;
     int last = -1;
     int source = 0;
+    int mutual = 0;
 
     for (int i = 0; i < neighbors->gives; i++) {
         add_partner(neighbors, comm, neighbors->target[i].rank, false);
@@ -198,16 +199,20 @@ static void find_partners(coll_llcm_neighbors_t *neighbors, struct ompi_communic
         partner[last].gives = partner[last].gives || partner[i].gives;
         partner[last].gets = partner[last].gets || partner[i].gets;
     }
-    neighbors->partners = last + 1;
-    for (int i = 0; i < neighbors->partners; i++) {
-        while (source < neighbors->sources && neighbors->source[source].rank < partner[i].rank) {
+    for (int i = 0; i <= last; i++) {
+        if (!partner[i].gives || !partner[i].gets) {
+            continue;
+        }
+        while (neighbors->source[source].rank < partner[i].rank) {
             source++;
         }
-        partner[i].source = source;
+        partner[mutual] = partner[i];
+        partner[mutual++].source = source;
     }
+    neighbors->partners = mutual;
 }
 
-/** The partner of a rank; NULL: this process itself, or no process. */
+/** The partner of a rank; NULL: it is none. */
 static const coll_llcm_partner_t *partner_of(const coll_llcm_neighbors_t *neighbors, int rank)
 {
     const coll_llcm_partner_t wanted = {.rank = rank};
@@ -219,13 +224,7 @@ static const coll_llcm_partner_t *partner_of(const coll_llcm_neighbors_t *neighb
 
 /** @name Cards */
 /** @{ */
-/** May letters go between this process and a partner? Both find the same. */
-static bool is_mutual(const coll_llcm_partner_t *partner)
-{
-    return partner->gives && partner->gets;
-}
-
-/** Send something to all partners that are mutual, and receive as much from each. An error with one does not keep the others waiting.
+/** Send something to all partners, and receive as much from each. An error with one does not keep the others waiting.
  * @param[in] step  Bytes from what is for a partner to what is for the next one; 0: all get the same. */
 static int swap_with_partners(coll_llcm_neighbors_t *neighbors, struct ompi_communicator_t *comm, int tag,
                               const void *out, size_t step, void *in, size_t len)
@@ -240,9 +239,6 @@ static int swap_with_partners(coll_llcm_neighbors_t *neighbors, struct ompi_comm
         const bool sends = neighbors->partners <= i;
         const size_t partner = (size_t) (sends ? i - neighbors->partners : i);
         const int rank = neighbors->partner[partner].rank;
-        if (!is_mutual(&neighbors->partner[partner])) {
-            continue;
-        }
         request[requests] = MPI_REQUEST_NULL;
         const int rc = sends ? MCA_PML_CALL(isend((const uint8_t *) out + partner * step, count, byte, rank,
                                                   tag, MCA_PML_BASE_SEND_STANDARD, comm, &request[requests]))
@@ -317,8 +313,8 @@ static void join_partner(coll_llcm_neighbors_t *neighbors, int i, const card_t *
     const dn_letter_neighbor_t neighbor = {.area = neighbors->area->base[i],
                                            .peer = neighbors->area->peer[i],
                                            .first = card->first,
-                                           .gives = partner->gives,
-                                           .gets = partner->gets};
+                                           .gives = 1,
+                                           .gets = 1};
 
     partner->near = true;
     partner->most = card->most;
@@ -335,13 +331,13 @@ static int swap_cards(coll_llcm_neighbors_t *neighbors, struct ompi_communicator
     dn_store_relaxed(&coll_llcm.oversubscribed, dn_ompi_shares_core());
     make_area(neighbors, &mail->own);
     int rc = swap_with_partners(neighbors, comm, CARD_TAG, &mail->own, 0, mail->card, sizeof(mail->card[0]));
-    if (OMPI_SUCCESS == rc) {
-        for (int i = 0; i < neighbors->partners; i++) {
-            answer[i] = map_area(neighbors, comm, i, &mail->card[i]);
-        }
-        rc =
-            swap_with_partners(neighbors, comm, ANSWER_TAG, answer, sizeof(*answer), theirs, sizeof(*theirs));
+    for (int i = 0; i < neighbors->partners && OMPI_SUCCESS == rc; i++) {
+        answer[i] = map_area(neighbors, comm, i, &mail->card[i]);
     }
+    /* Also after a failure: no partner waits for the answer in vain. */
+    const int swapped =
+        swap_with_partners(neighbors, comm, ANSWER_TAG, answer, sizeof(*answer), theirs, sizeof(*theirs));
+    rc = OMPI_SUCCESS == rc ? swapped : rc;
     for (int i = 0; i < neighbors->partners && OMPI_SUCCESS == rc; i++) {
         if (0 != answer[i] && 0 != theirs[i]) {
             join_partner(neighbors, i, &mail->card[i]);
@@ -358,15 +354,13 @@ static void note_who_is_near(coll_llcm_neighbors_t *neighbors)
     for (int i = 0; i < neighbors->gives; i++) {
         const coll_llcm_partner_t *partner = partner_of(neighbors, neighbors->target[i].rank);
         neighbors->target[i].near = NULL != partner && partner->near;
-        neighbors->gives_near = neighbors->gives_near || neighbors->target[i].near;
+        any = any || neighbors->target[i].near;
     }
     for (int i = 0; i < neighbors->sources; i++) {
         const coll_llcm_partner_t *partner = partner_of(neighbors, neighbors->source[i].rank);
-        neighbors->source[i].near = NULL != partner && partner->near;
-        neighbors->source[i].most = NULL != partner ? partner->most : 0;
-        any = any || neighbors->source[i].near;
+        neighbors->source[i].most = NULL != partner && partner->near ? partner->most : 0;
     }
-    if (!any && !neighbors->gives_near && NULL != neighbors->area) {
+    if (!any && NULL != neighbors->area) {
         /* No partner has joined, so none reads the area. */
         coll_llcm_area_give_back(neighbors->area);
         neighbors->area = NULL;

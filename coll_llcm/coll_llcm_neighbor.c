@@ -37,8 +37,8 @@ typedef struct call {
     const coll_llcm_side_t *in, *out;
     bool to_all; /**< one block goes to all receivers */
     int error;   /**< the first error of a block; the other blocks are given and got all the same */
-    bool
-        broken; /**< letters, or the start of a message, have failed: messages that were started may never end */
+    /** Letters, or the start of a message, have failed: messages that were started may never end. */
+    bool broken;
     int requests; /**< elements of neighbors->request that are used */
 } call_t;
 
@@ -48,10 +48,10 @@ static void note_error(call_t *call, int rc)
     call->error = OMPI_SUCCESS == call->error ? rc : call->error;
 }
 
-/** Is a block of so many bytes in a letter? @param[in] most  Of the giver, in an alltoall; 0: none of its blocks is. */
-static bool is_short(const call_t *call, bool near, uint32_t most, size_t bytes)
+/** Is a block of so many bytes in a letter? @param[in] most  Of the giver, in an alltoall; 0: no block of an allgather is, either. */
+static bool is_short(const call_t *call, uint32_t most, size_t bytes)
 {
-    return near && 0 != most && bytes <= (call->to_all ? COLL_LLCM_NEIGHBOR_SHORT : most);
+    return 0 != most && bytes <= (call->to_all ? COLL_LLCM_NEIGHBOR_SHORT : most);
 }
 
 /** @name Letters */
@@ -62,7 +62,7 @@ static size_t give_block(const call_t *call, int i, uint8_t *area, size_t next)
     const size_t bytes = coll_llcm_side_bytes(call->in, i);
     entry_t *entry = (entry_t *) area + i;
 
-    if (!is_short(call, true, call->neighbors->most, bytes)) {
+    if (!is_short(call, call->neighbors->most, bytes)) {
         entry->len = BY_MESSAGE;
         return next;
     }
@@ -79,7 +79,7 @@ static void give_letter(dn_letter_ends_t *super, void *area)
     size_t next = (size_t) neighbors->gives * sizeof(entry_t);
 
     /* Where no block may be in a letter, there is no room for the entries either. */
-    if (0 == neighbors->most || !neighbors->gives_near) {
+    if (0 == neighbors->most) {
         return;
     }
     if (call->to_all) {
@@ -189,7 +189,7 @@ static void start_receives(call_t *call, struct ompi_communicator_t *comm)
         source->requested = -1;
         /* Without a letter, it comes as a message. */
         source->comes = !own;
-        if (!own && !is_short(call, source->near, source->most, room)) {
+        if (!own && !is_short(call, source->most, room)) {
             start_receive(call, comm, source);
         }
     }
@@ -203,7 +203,7 @@ static void start_sends(call_t *call, struct ompi_communicator_t *comm)
         const coll_llcm_target_t *target = &neighbors->target[i];
         const int block = call->to_all ? 0 : i;
         if (0 <= target->rank && ompi_comm_rank(comm) != target->rank
-            && !is_short(call, target->near, neighbors->most, coll_llcm_side_bytes(call->in, block))) {
+            && !is_short(call, target->near ? neighbors->most : 0, coll_llcm_side_bytes(call->in, block))) {
             ompi_request_t *request = MPI_REQUEST_NULL;
             const int rc = MCA_PML_CALL(isend(
                 coll_llcm_side_block(call->in, block),
@@ -260,17 +260,14 @@ static int wait_for_letters(const call_t *call, struct ompi_communicator_t *comm
     dn_ompi_wait_t wait = {0};
 
     for (unsigned polls = 1; DN_INPROGRESS == status; polls++) {
-        const bool crowded = dn_load_relaxed(&coll_llcm.oversubscribed);
-        coll_llcm_serve(polls);
-        if (0 < call->requests && crowded) {
+        if (0 < call->requests && dn_load_relaxed(&coll_llcm.oversubscribed)) {
             wait.lively = 1; /* each turn looks for messages */
         } else if (0 < call->requests) {
             dn_ompi_progress_once();
         }
-        if (OPAL_UNLIKELY(0 == polls % 64 || crowded)) {
-            if (coll_llcm_idle(&wait, true, polls, dn_letters_steps(letters))) {
-                dn_letters_slept(letters);
-            }
+        if (OPAL_UNLIKELY(coll_llcm_area_is_idle(polls))
+            && coll_llcm_idle(&wait, true, polls, dn_letters_steps(letters))) {
+            dn_letters_slept(letters);
         }
         status = dn_letters_test(letters);
     }

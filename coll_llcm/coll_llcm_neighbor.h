@@ -26,15 +26,14 @@
 #define COLL_LLCM_NEIGHBOR_TAGS    (COLL_LLCM_NEIGHBOR_NUMBERS * COLL_LLCM_NEIGHBOR_ROUNDS)
 /** @} */
 
-/** Another process that is a neighbor. */
+/** Another process that gives this process blocks and gets blocks of it. Letters go only between such two: Open MPI itself returns from some
+ * calls in which a process has nothing to give and to get, and a neighbor of one direction could wait for such a process. */
 typedef struct coll_llcm_partner {
     int rank;
-    /** It gives this process blocks; it gets blocks of this process. Letters go only where both are true: Open MPI itself returns from some
-     * calls in which a process has nothing to give and to get, and a partner of one direction could wait for such a process. */
-    bool gives, gets;
-    bool near;     /**< letters go between this process and the partner */
-    int source;    /**< the first of its blocks in coll_llcm_neighbors_t::source */
-    uint32_t most; /**< coll_llcm_neighbors_t::most of the partner */
+    bool gives, gets; /**< one of both, until all neighbors are found */
+    bool near;        /**< letters go between this process and the partner */
+    int source;       /**< the first of its blocks in coll_llcm_neighbors_t::source */
+    uint32_t most;    /**< coll_llcm_neighbors_t::most of the partner */
 } coll_llcm_partner_t;
 
 /** A block that this process gets. */
@@ -42,8 +41,7 @@ typedef struct coll_llcm_source {
     int rank;      /**< the giver */
     int number;    /**< of the block among those that the giver gives */
     int place;     /**< of the block among those that this process gets */
-    bool near;     /**< short blocks come in letters */
-    uint32_t most; /**< of the giver */
+    uint32_t most; /**< in an alltoall, a longer block is a message; 0: each block is, also in an allgather */
     /* of the call under way: */
     bool comes;    /**< the giver says that the block comes as a message */
     int requested; /**< the number of its request; or -1 */
@@ -56,22 +54,22 @@ typedef struct coll_llcm_target {
 } coll_llcm_target_t;
 
 struct coll_llcm_neighbors {
-    int error;      /**< what each call returns, since the neighbors could not meet; or OMPI_SUCCESS */
-    int gives;      /**< elements of target */
-    int gets;       /**< places for blocks, of which some may have no giver */
-    int sources;    /**< elements of source that are used */
-    int partners;   /**< elements of partner that are used */
-    uint32_t most;  /**< in an alltoall, a longer block that this process gives is a message; 0: each block */
-    uint32_t round; /**< calls so far; wraps, as tags do */
-    bool gives_near;        /**< letters of this process have readers */
+    int error;    /**< what each call returns, since the neighbors could not meet; or OMPI_SUCCESS */
+    int gives;    /**< elements of target */
+    int gets;     /**< places for blocks, of which some may have no giver */
+    int sources;  /**< elements of source that are used */
+    int partners; /**< elements of partner that are used */
+    uint32_t
+        most; /**< in an alltoall, a longer block that this process gives is a message; 0: each block, also in an allgather */
+    uint32_t round;         /**< calls so far; wraps, as tags do */
     coll_llcm_area_t *area; /**< of this process; NULL: none */
     dn_letters_t *letters;  /**< NULL: all blocks are messages */
     coll_llcm_target_t *target;
     coll_llcm_source_t *source;   /**< by giver, then by number */
     coll_llcm_partner_t *partner; /**< by rank */
     ompi_request_t **request;     /**< room for one for each target and each place, or two for each partner */
-    void *
-        mail; /**< what the neighbors told each other when they met: messages may still come after a failure */
+    /** What the neighbors told each other when they met. It stays after a failure: messages may still come. */
+    void *mail;
 };
 
 /** @name coll_llcm_meet.c */
