@@ -103,6 +103,7 @@ static void loans_come_back_once(dn_world_t *world)
 static void what_has_no_credit_stays_with_its_sender(dn_world_t *world)
 {
     uint64_t lent = 0;
+    dn_status_t status;
 
     dn_world_listen(world, hear);
     if (0 == world->rank) {
@@ -110,11 +111,12 @@ static void what_has_no_credit_stays_with_its_sender(dn_world_t *world)
         dn_check_equal(lend_when_open(world, lent++), DN_INPROGRESS);
         dn_world_post(world, 0, 1);
         dn_world_sleep(world, 1, 0, 1);
-        while (DN_INPROGRESS == lend(world, lent)) {
+        /* A provider that is busy for a moment has the sender copy, which is not what this test waits for. */
+        while (DN_INPROGRESS == (status = lend_when_open(world, lent))) {
             lent++;
             dn_check(lent < MANY);
         }
-        dn_check_equal(lend(world, lent), DN_ERR_AGAIN);
+        dn_check_equal(status, DN_ERR_AGAIN);
         dn_check(NULL == ((const dn_ofi_peer_t *) world->peer[1])->tx->first);
         dn_world_post(world, 0, 2);
         while (DN_INPROGRESS != lend(world, lent)) {
