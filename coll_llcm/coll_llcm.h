@@ -63,9 +63,26 @@
  * processes have its core (perf/dn_coll, bcast of 8 B, 8 ranks on 2 cores: 0.05 us in areas, 0.6 us in lines). */
 #define COLL_LLCM_FEW 16
 
-/** From so many bytes on, one message of dimmnet is faster than an area, between two processes that have a core each (perf/dn_coll, bcast,
- * reduce, scan and exscan, 2 ranks). Messages of other transports are not used for this: they may wait for a lost process for ever. */
-#define COLL_LLCM_MESSAGE 4096
+/** Collectives of at least so many bytes may be messages between two processes that have a core each: coll_llcm_choice.c. Shorter ones go
+ * through lines or areas. Messages of other transports are not used for this: they may wait for a lost process for ever. */
+#define COLL_LLCM_MEASURED_LEAST 4096
+
+/** From so many bytes on, a broadcast between such processes is a message without a measurement: one copy by its receiver takes less than
+ * two copies through an area, and messages of such lengths learn their pace only after more tries than would be made. */
+#define COLL_LLCM_BCAST_MESSAGE 262144
+
+/** Collectives for which two processes measure whether areas or messages are faster. */
+typedef enum coll_llcm_measured {
+    COLL_LLCM_MEASURED_BCAST,
+    COLL_LLCM_MEASURED_REDUCE,
+    COLL_LLCM_MEASURED_SCAN,
+    COLL_LLCM_MEASURED_ALLGATHER,
+    COLL_LLCM_MEASURED_ALLTOALL,
+    COLL_LLCM_MEASURED
+} coll_llcm_measured_t;
+
+/** What two processes have measured: coll_llcm_choice.c. */
+typedef struct coll_llcm_choice coll_llcm_choice_t;
 
 /** The state of a communicator's tree, or of its areas. */
 typedef enum coll_llcm_state {
@@ -121,6 +138,7 @@ typedef struct coll_llcm_module {
     int size;                         /**< elements of peer */
     dn_tree_long_t *lng;              /**< NULL unless area_state is COLL_LLCM_READY */
     coll_llcm_area_t *area;           /**< the area of this process; NULL: none */
+    coll_llcm_choice_t *choice;       /**< of two processes with areas; else NULL */
     coll_llcm_state_t area_state;
     /** Of collectives among neighbors; counted up to COLL_LLCM_FEW, or one more if there is no memory to meet neighbors. */
     uint8_t neighbor_calls;
@@ -509,11 +527,39 @@ static inline bool coll_llcm_is_fast_pair(coll_llcm_module_t *module, struct omp
     return 2 == ompi_comm_size(comm) && dn_ompi_carries_all() && !coll_llcm_is_crowded(module, comm);
 }
 
-/** Is a message faster for a broadcast, a reduction to one process or a scan of so many bytes? All processes get the same answer. */
-static inline bool coll_llcm_is_message(coll_llcm_module_t *module, struct ompi_communicator_t *comm,
-                                        size_t bytes)
+/** @name coll_llcm_choice.c */
+/** @{ */
+/** @return NULL: no memory. The caller's to free(). */
+coll_llcm_choice_t *coll_llcm_choice_make(void);
+/** Is a message faster for a collective of so many bytes? Both processes get the same answer. They have areas. This counts as a call. */
+bool coll_llcm_prefers_messages(coll_llcm_module_t *module, coll_llcm_measured_t kind, size_t bytes);
+/** The collective under way has ended. */
+void coll_llcm_choice_timed(coll_llcm_choice_t *choice);
+/** @} */
+
+/** Note how long the collective took that has ended, if that is measured. @return rc. */
+static inline int coll_llcm_note_time(const coll_llcm_module_t *module, int rc)
 {
-    return COLL_LLCM_MESSAGE <= bytes && coll_llcm_is_fast_pair(module, comm);
+    if (NULL != module->choice) {
+        coll_llcm_choice_timed(module->choice);
+    }
+    return rc;
+}
+
+/** Do two processes measure which way is faster for a collective of so many bytes? Both get the same answer. */
+static inline bool coll_llcm_is_measured(coll_llcm_module_t *module, struct ompi_communicator_t *comm,
+                                         size_t bytes)
+{
+    return COLL_LLCM_MEASURED_LEAST <= bytes && coll_llcm_is_fast_pair(module, comm)
+           && coll_llcm_long_ready(module, comm);
+}
+
+/** Is a collective of so many bytes a message? All processes get the same answer. Called once in a collective, whose function ends with
+ * coll_llcm_note_time(). Without areas, it is left to the replaced function, whatever this says. */
+static inline bool coll_llcm_is_message(coll_llcm_module_t *module, struct ompi_communicator_t *comm,
+                                        coll_llcm_measured_t kind, size_t bytes)
+{
+    return coll_llcm_is_measured(module, comm, bytes) && coll_llcm_prefers_messages(module, kind, bytes);
 }
 
 /** Count a collective of COLL_LLCM_FEW, in a crowded communicator. @return whether there were enough that areas are worth their set-up. */
@@ -533,12 +579,13 @@ static inline size_t coll_llcm_lines_best_one_way(struct ompi_communicator_t *co
     return 2 == ompi_comm_size(comm) ? DN_AOTF_LINE_MAX : COLL_LLCM_LINES_BEST;
 }
 
-/** Does a broadcast or a reduction to one process of so many bytes go through areas? All processes get the same answer. */
+/** Does a broadcast or a reduction to one process of so many bytes, which is no message, go through areas? All processes get the same
+ * answer. */
 static inline bool coll_llcm_is_for_areas(coll_llcm_module_t *module, struct ompi_communicator_t *comm,
                                           size_t bytes)
 {
     if (coll_llcm_lines_best_one_way(comm) < bytes) {
-        return !coll_llcm_is_message(module, comm, bytes) && coll_llcm_long_ready(module, comm);
+        return coll_llcm_long_ready(module, comm);
     }
     return coll_llcm_ready(module, comm) && OPAL_UNLIKELY(module->crowded) && coll_llcm_are_many(module)
            && coll_llcm_long_ready(module, comm);

@@ -16,8 +16,9 @@
 #include "coll_llcm.h"
 
 /** Up to so many bytes, areas are faster than the replaced functions: bytes of a block of an allgather, and of all blocks of an alltoall.
- * They were measured with 2 ranks; those for processes that share cores, with 4 and 8 ranks on 2 cores (perf/dn_coll). They are used for
- * any number of ranks, as no better values are known. @{ */
+ * Those for processes that share cores were measured with 4 and 8 ranks on 2 cores (perf/dn_coll). The others are used for three and more
+ * processes that have a core each; they were measured with 2 ranks, as no better values are known. Two such processes measure themselves
+ * (coll_llcm_choice.c), up to the same lengths as processes that share cores. @{ */
 #define ALLGATHER_MOST         4096u
 #define ALLGATHER_CROWDED_MOST 524288u
 #define ALLTOALL_MOST          8192u
@@ -32,11 +33,18 @@
 /** @} */
 
 /** Do areas suit so many bytes, if there are areas? All processes get the same answer: they have the same bytes, though maybe other types.
- * @param[in] crowded_most  The most bytes where processes share cores; not less than @p most. */
-static bool exchange_suits(coll_llcm_module_t *module, struct ompi_communicator_t *comm, size_t bytes,
-                           size_t most, size_t crowded_most)
+ * @param[in] crowded_most  The most bytes where processes share cores; not less than @p most. If both are the same, two processes do not
+ * measure. */
+static bool exchange_suits(coll_llcm_module_t *module, struct ompi_communicator_t *comm,
+                           coll_llcm_measured_t kind, size_t bytes, size_t most, size_t crowded_most)
 {
-    return 0 != bytes && crowded_most >= bytes && (most >= bytes || coll_llcm_is_crowded(module, comm));
+    if (0 == bytes || crowded_most < bytes) {
+        return false;
+    }
+    if (most < crowded_most && coll_llcm_is_measured(module, comm, bytes)) {
+        return !coll_llcm_prefers_messages(module, kind, bytes);
+    }
+    return most >= bytes || coll_llcm_is_crowded(module, comm);
 }
 
 /** Choose the way of an exchange. All processes choose the same. @param[in] suits  What exchange_suits() has returned. */
@@ -306,7 +314,8 @@ static coll_llcm_way_t allgather_choose(coll_llcm_module_t *module, struct ompi_
                                         size_t len)
 {
     return exchange_choose(module, comm, len, dn_tree_allgather_max,
-                           exchange_suits(module, comm, len, ALLGATHER_MOST, ALLGATHER_CROWDED_MOST));
+                           exchange_suits(module, comm, COLL_LLCM_MEASURED_ALLGATHER, len, ALLGATHER_MOST,
+                                          ALLGATHER_CROWDED_MOST));
 }
 
 /** Do an allgather through lines or areas. @param[in] len  Bytes of the longest block. */
@@ -358,9 +367,11 @@ int coll_llcm_allgather(const void *sbuf, dn_ompi_count_t scount, struct ompi_da
     const size_t len = coll_llcm_bytes(rcount, rtype);
 
     const coll_llcm_way_t way = allgather_choose(module, comm, len);
-    return COLL_LLCM_BY_OTHERS == way ? module->saved.coll_allgather(
-               sbuf, scount, stype, rbuf, rcount, rtype, comm, module->saved.coll_allgather_module)
-                                      : allgather_by(way, module, comm, sbuf, scount, stype, &places, len);
+    return coll_llcm_note_time(module,
+                               COLL_LLCM_BY_OTHERS == way
+                                   ? module->saved.coll_allgather(sbuf, scount, stype, rbuf, rcount, rtype,
+                                                                  comm, module->saved.coll_allgather_module)
+                                   : allgather_by(way, module, comm, sbuf, scount, stype, &places, len));
 }
 
 int coll_llcm_allgatherv(const void *sbuf, dn_ompi_count_t scount, struct ompi_datatype_t *stype, void *rbuf,
@@ -376,9 +387,11 @@ int coll_llcm_allgatherv(const void *sbuf, dn_ompi_count_t scount, struct ompi_d
     }
     const size_t len = coll_llcm_bytes(most, rtype);
     const coll_llcm_way_t way = allgather_choose(module, comm, len);
-    return COLL_LLCM_BY_OTHERS == way ? module->saved.coll_allgatherv(
-               sbuf, scount, stype, rbuf, counts, starts, rtype, comm, module->saved.coll_allgatherv_module)
-                                      : allgather_by(way, module, comm, sbuf, scount, stype, &places, len);
+    return coll_llcm_note_time(
+        module, COLL_LLCM_BY_OTHERS == way
+                    ? module->saved.coll_allgatherv(sbuf, scount, stype, rbuf, counts, starts, rtype, comm,
+                                                    module->saved.coll_allgatherv_module)
+                    : allgather_by(way, module, comm, sbuf, scount, stype, &places, len));
 }
 
 int coll_llcm_gather(const void *sbuf, dn_ompi_count_t scount, struct ompi_datatype_t *stype, void *rbuf,
@@ -413,19 +426,21 @@ int coll_llcm_alltoall(const void *sbuf, dn_ompi_count_t scount, struct ompi_dat
     /* Either all processes call this in place, or none does. */
     const size_t crowded_most = MPI_IN_PLACE == sbuf ? ALLTOALL_MOST : ALLTOALL_CROWDED_MOST;
 
-    const coll_llcm_way_t way =
-        exchange_choose(module, comm, len, dn_tree_alltoall_max,
-                        exchange_suits(module, comm, len * size, ALLTOALL_MOST, crowded_most));
+    const coll_llcm_way_t way = exchange_choose(
+        module, comm, len, dn_tree_alltoall_max,
+        exchange_suits(module, comm, COLL_LLCM_MEASURED_ALLTOALL, len * size, ALLTOALL_MOST, crowded_most));
     if (COLL_LLCM_BY_OTHERS == way) {
-        return module->saved.coll_alltoall(sbuf, scount, stype, rbuf, rcount, rtype, comm,
-                                           module->saved.coll_alltoall_module);
+        return coll_llcm_note_time(module,
+                                   module->saved.coll_alltoall(sbuf, scount, stype, rbuf, rcount, rtype, comm,
+                                                               module->saved.coll_alltoall_module));
     }
     dn_count(&coll_llcm.exchanges, 1);
     if (0 == len) {
         return OMPI_SUCCESS;
     }
     if (COLL_LLCM_BY_AREAS == way) {
-        return alltoall_long(module, comm, sbuf, scount, stype, rbuf, rcount, rtype);
+        return coll_llcm_note_time(module,
+                                   alltoall_long(module, comm, sbuf, scount, stype, rbuf, rcount, rtype));
     }
     const bool in_place = MPI_IN_PLACE == sbuf;
     const bool in_gaps = in_place || !coll_llcm_is_contiguous(size * (size_t) scount, stype);

@@ -118,6 +118,8 @@ void coll_llcm_long_tear_down(coll_llcm_module_t *module)
         coll_llcm_area_give_back(module->area);
         module->area = NULL;
     }
+    free(module->choice);
+    module->choice = NULL;
 }
 
 void coll_llcm_long_close(void)
@@ -182,6 +184,9 @@ static bool long_prepare(coll_llcm_module_t *module, struct ompi_communicator_t 
         return false;
     }
     area->base[ompi_comm_rank(comm)] = dn_segment_base(area->segment);
+    if (2 == size && NULL == (module->choice = coll_llcm_choice_make())) {
+        return false;
+    }
     return true;
 }
 

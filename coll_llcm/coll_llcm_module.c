@@ -117,6 +117,7 @@ static void module_construct(coll_llcm_module_t *module)
     module->size = 0;
     module->lng = NULL;
     module->area = NULL;
+    module->choice = NULL;
     module->area_state = COLL_LLCM_NEW;
     module->neighbor_calls = 0;
     module->neighbors = NULL;

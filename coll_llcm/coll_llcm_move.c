@@ -154,8 +154,15 @@ int coll_llcm_bcast(void *buf, dn_ompi_count_t count, struct ompi_datatype_t *ty
     coll_llcm_module_t *module = (coll_llcm_module_t *) super;
     const size_t bytes = coll_llcm_bytes(count, type);
 
+    if (COLL_LLCM_BCAST_MESSAGE <= bytes
+            ? coll_llcm_is_fast_pair(module, comm)
+            : coll_llcm_is_message(module, comm, COLL_LLCM_MEASURED_BCAST, bytes)) {
+        return coll_llcm_note_time(
+            module, module->saved.coll_bcast(buf, count, type, root, comm, module->saved.coll_bcast_module));
+    }
     if (0 != bytes && coll_llcm_is_for_areas(module, comm, bytes)) {
-        return coll_llcm_long_bcast(module, buf, count, type, root, root == ompi_comm_rank(comm));
+        return coll_llcm_note_time(
+            module, coll_llcm_long_bcast(module, buf, count, type, root, root == ompi_comm_rank(comm)));
     }
     if (OPAL_UNLIKELY(dn_tree_max(1) < bytes || !coll_llcm_ready(module, comm)
                       || !coll_llcm_is_fast(module, bytes, 1))) {

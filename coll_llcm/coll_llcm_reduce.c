@@ -93,6 +93,9 @@ reduce_choose(coll_llcm_module_t *module, struct ompi_communicator_t *comm, bool
         return COLL_LLCM_BY_OTHERS;
     }
     const size_t bytes = count * reduction->super.size;
+    if (to_one && coll_llcm_is_message(module, comm, COLL_LLCM_MEASURED_REDUCE, bytes)) {
+        return COLL_LLCM_BY_OTHERS;
+    }
     if (to_one && 0 != count ? coll_llcm_is_for_areas(module, comm, bytes)
                              : COLL_LLCM_LINES_BEST < bytes && coll_llcm_long_ready(module, comm)) {
         return COLL_LLCM_BY_AREAS;
@@ -102,10 +105,7 @@ reduce_choose(coll_llcm_module_t *module, struct ompi_communicator_t *comm, bool
         && (ompi_op_is_commute(op) || 0 != dn_tree_ordered(module->tree))) {
         return COLL_LLCM_BY_TREE;
     }
-    if (0 == count || (to_one && coll_llcm_is_message(module, comm, bytes))) {
-        return COLL_LLCM_BY_OTHERS;
-    }
-    return coll_llcm_long_ready(module, comm) ? COLL_LLCM_BY_AREAS : COLL_LLCM_BY_OTHERS;
+    return 0 != count && coll_llcm_long_ready(module, comm) ? COLL_LLCM_BY_AREAS : COLL_LLCM_BY_OTHERS;
 }
 
 int coll_llcm_allreduce(const void *sbuf, void *rbuf, dn_ompi_count_t count, struct ompi_datatype_t *type,
@@ -143,10 +143,11 @@ int coll_llcm_reduce(const void *sbuf, void *rbuf, dn_ompi_count_t count, struct
     }
     if (COLL_LLCM_BY_AREAS == way) {
         reduction.super.join = is_joined(type, op) ? reduce_join : NULL;
-        return coll_llcm_long_reduce(module, root, in, rbuf, (size_t) count, &reduction.super);
+        return coll_llcm_note_time(
+            module, coll_llcm_long_reduce(module, root, in, rbuf, (size_t) count, &reduction.super));
     }
-    return module->saved.coll_reduce(sbuf, rbuf, count, type, op, root, comm,
-                                     module->saved.coll_reduce_module);
+    return coll_llcm_note_time(module, module->saved.coll_reduce(sbuf, rbuf, count, type, op, root, comm,
+                                                                 module->saved.coll_reduce_module));
 }
 
 /** @name Scans */
@@ -166,7 +167,7 @@ static coll_llcm_way_t scan_choose(coll_llcm_module_t *module, struct ompi_commu
         return COLL_LLCM_BY_OTHERS;
     }
     const size_t bytes = count * reduction->super.size;
-    if (coll_llcm_is_message(module, comm, bytes)) {
+    if (coll_llcm_is_message(module, comm, COLL_LLCM_MEASURED_SCAN, bytes)) {
         return COLL_LLCM_BY_OTHERS;
     }
     if (scan_suits_areas(module, comm, bytes) && coll_llcm_long_ready(module, comm)) {
@@ -194,10 +195,12 @@ static int scan_any(const void *sbuf, void *rbuf, dn_ompi_count_t count, ompi_da
     }
     if (COLL_LLCM_BY_AREAS == way) {
         reduction.super.join = is_joined(type, op) ? reduce_join : NULL;
-        return coll_llcm_long_scan(module, in, rbuf, (size_t) count, before, &reduction.super);
+        return coll_llcm_note_time(
+            module, coll_llcm_long_scan(module, in, rbuf, (size_t) count, before, &reduction.super));
     }
-    return before ? saved->coll_exscan(sbuf, rbuf, count, type, op, comm, saved->coll_exscan_module)
-                  : saved->coll_scan(sbuf, rbuf, count, type, op, comm, saved->coll_scan_module);
+    return coll_llcm_note_time(
+        module, before ? saved->coll_exscan(sbuf, rbuf, count, type, op, comm, saved->coll_exscan_module)
+                       : saved->coll_scan(sbuf, rbuf, count, type, op, comm, saved->coll_scan_module));
 }
 
 int coll_llcm_scan(const void *sbuf, void *rbuf, dn_ompi_count_t count, struct ompi_datatype_t *type,
