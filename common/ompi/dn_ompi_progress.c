@@ -33,7 +33,8 @@
 /** After a message, each of the next LIVELY turns looks for messages: more messages often follow. */
 #define LIVELY 64u
 
-/** While no function is added, one call in SELDOM looks at the port. */
+/** While no function is added, one call in SELDOM looks at the port. Of the calls that test requests, one in SELDOM does all of Open MPI's
+ * work. */
 #define SELDOM 8u
 
 static opal_mutex_t dn_ompi_progress_lock = OPAL_MUTEX_STATIC_INIT; /**< of the list of functions */
@@ -51,6 +52,7 @@ static struct {
     /* Any thread writes these, without a lock. They are hints: two threads may lose a count. */
     const void *waiter;        /**< dn_ompi_own of the thread that last waited in vain */
     unsigned polls;            /**< calls in vain, back to back */
+    unsigned tests;            /**< calls of MPI_Test and its like, of a process without threads */
     uint64_t events;           /**< calls that had events */
     const uint32_t *strangers; /**< dn_strangers() of the port */
     uint32_t met;              /**< the value of *strangers that was last acted on */
@@ -159,25 +161,123 @@ static int wait_for_some(size_t count, ompi_request_t **requests, int *done, int
     return wait_ends(before, dn_ompi_stock.req_wait_some(count, requests, done, indices, statuses));
 }
 
-static void hook_waits(void)
+/** @} */
+
+/** Look for messages, and call the added functions. @return events. */
+static inline int look_once(unsigned count)
+{
+    int events = dn_progress(dn_ompi_progress.port);
+
+    for (unsigned i = 0; i < count; i++) {
+        /* Pairs with the release in dn_ompi_progress_add(): the data that the function works on was written before. */
+        const dn_ompi_progress_fn_t fn = dn_load_acquire(&dn_ompi_progress.fn[i]);
+
+        if (OPAL_LIKELY(NULL != fn)) {
+            events += fn();
+        }
+    }
+    return events;
+}
+
+/** @name MPI_Test and its like
+ * Programs call these functions again and again, between pieces of their own work. Where all messages are dimmnet's, a test of requests that
+ * are under way looks for messages only. If it finds none, the requests are as they were. Open MPI's functions would make progress of all
+ * that there is, and execute a fence: one call in SELDOM does so. Threads, and processes that share cores, leave all to these functions.
+ */
+/** @{ */
+static inline bool is_under_way(const ompi_request_t *request)
+{
+    return OMPI_REQUEST_PML == request->req_type && OMPI_REQUEST_ACTIVE == request->req_state
+           && !REQUEST_COMPLETE(request);
+}
+
+/** Are some of these requests under way, and is none of them complete, or of another type? */
+static bool are_under_way(size_t count, ompi_request_t **requests)
+{
+    bool some = false;
+
+    for (size_t i = 0; i < count; i++) {
+        if (is_under_way(requests[i])) {
+            some = true;
+        } else if (OMPI_REQUEST_INACTIVE != requests[i]->req_state) {
+            return false;
+        }
+    }
+    return some;
+}
+
+/** Look for messages for a request that is under way. @return false: some came, or Open MPI's function has to be called. */
+static bool look_in_vain(void)
+{
+    return dn_ompi_carries_all() && !dn_ompi_shares_core() && !opal_using_threads()
+           && 0 != ++dn_ompi_progress.tests % SELDOM
+           && 0 == look_once(dn_load_relaxed(&dn_ompi_progress.count));
+}
+
+static int test_one(ompi_request_t **request, int *completed, ompi_status_public_t *status)
+{
+    if (is_under_way(*request) && look_in_vain()) {
+        *completed = false;
+        return OMPI_SUCCESS;
+    }
+    return dn_ompi_stock.req_test(request, completed, status);
+}
+
+static int test_any(size_t count, ompi_request_t **requests, int *index, int *completed,
+                    ompi_status_public_t *status)
+{
+    if (are_under_way(count, requests) && look_in_vain()) {
+        *index = MPI_UNDEFINED;
+        *completed = false;
+        return OMPI_SUCCESS;
+    }
+    return dn_ompi_stock.req_test_any(count, requests, index, completed, status);
+}
+
+static int test_all(size_t count, ompi_request_t **requests, int *completed, ompi_status_public_t *statuses)
+{
+    size_t i = 0;
+
+    while (i < count && !is_under_way(requests[i])) {
+        i++;
+    }
+    if (i < count && look_in_vain()) {
+        *completed = false;
+        return OMPI_SUCCESS;
+    }
+    return dn_ompi_stock.req_test_all(count, requests, completed, statuses);
+}
+
+static int test_some(size_t count, ompi_request_t **requests, int *done, int *indices,
+                     ompi_status_public_t *statuses)
+{
+    if (are_under_way(count, requests) && look_in_vain()) {
+        *done = 0;
+        return OMPI_SUCCESS;
+    }
+    return dn_ompi_stock.req_test_some(count, requests, done, indices, statuses);
+}
+/** @} */
+
+static void hook_requests(void)
 {
     dn_ompi_stock = ompi_request_functions;
+    ompi_request_functions.req_test = test_one;
+    ompi_request_functions.req_test_any = test_any;
+    ompi_request_functions.req_test_all = test_all;
+    ompi_request_functions.req_test_some = test_some;
     ompi_request_functions.req_wait = wait_for_one;
     ompi_request_functions.req_wait_any = wait_for_any;
     ompi_request_functions.req_wait_all = wait_for_all;
     ompi_request_functions.req_wait_some = wait_for_some;
 }
 
-static void unhook_waits(void)
+static void unhook_requests(void)
 {
     if (wait_for_one == ompi_request_functions.req_wait) {
-        ompi_request_functions.req_wait = dn_ompi_stock.req_wait;
-        ompi_request_functions.req_wait_any = dn_ompi_stock.req_wait_any;
-        ompi_request_functions.req_wait_all = dn_ompi_stock.req_wait_all;
-        ompi_request_functions.req_wait_some = dn_ompi_stock.req_wait_some;
+        ompi_request_functions = dn_ompi_stock;
     }
 }
-/** @} */
 
 /** Do messages come by a transport that rings no bell? */
 static bool is_blind(void)
@@ -365,15 +465,7 @@ static int progress_callback(void)
         dn_store_relaxed(&dn_ompi_progress.polls, polls + 1);
         return 0;
     }
-    int events = dn_progress(dn_ompi_progress.port);
-    for (unsigned i = 0; i < count; i++) {
-        /* Pairs with the release in dn_ompi_progress_add(): the data that the function works on was written before. */
-        const dn_ompi_progress_fn_t fn = dn_load_acquire(&dn_ompi_progress.fn[i]);
-
-        if (OPAL_LIKELY(NULL != fn)) {
-            events += fn();
-        }
-    }
+    int events = look_once(count);
     dn_ompi_do_aside();
     const uint32_t strangers = dn_load_relaxed(dn_ompi_progress.strangers);
     if (OPAL_UNLIKELY(strangers != dn_load_relaxed(&dn_ompi_progress.met))) {
@@ -471,12 +563,12 @@ void dn_ompi_progress_open(dn_port_t *port)
     dn_ompi_progress.met = *dn_ompi_progress.strangers;
     dn_ompi_progress_look();
     opal_progress_register(progress_callback);
-    hook_waits();
+    hook_requests();
 }
 
 void dn_ompi_progress_close(void)
 {
-    unhook_waits();
+    unhook_requests();
     opal_progress_unregister(progress_callback);
     dn_store_relaxed(&dn_ompi_progress.count, 0);
     dn_store_relaxed(&dn_ompi_progress.polls, 0);
