@@ -213,6 +213,11 @@ static inline void *dn_peer_user(const dn_peer_t *peer, unsigned channel);
  * messages are handled, and functions of dn_lost_set() are called, from inside of this call. */
 DN_API dn_status_t dn_peer_check(dn_peer_t *peer);
 
+/** A number that changes when a piece of a transfer with the peer has moved, whichever of the two has started the transfer: a caller that
+ * waits for a long transfer sees that the transfer goes on. Wraps. What the peer reads or writes in memory of this process without this
+ * process may make no change: copies of the kernel, and RMA of a network's library. Any thread may call. */
+DN_API uint32_t dn_peer_moves(const dn_peer_t *peer);
+
 /** Is called for a peer that is lost: see dn_lost_set(). */
 typedef void (*dn_lost_fn_t)(dn_peer_t *peer, void *arg);
 

@@ -81,6 +81,7 @@ typedef struct dn_core_peer {
     uint32_t asked;        /**< requests to the peer whose answers have not come */
     /** Atomic operations that go by messages and have not ended. Changed by fetch-and-add: who loads 0 with acquire comes after all. */
     uint32_t amos;
+    uint32_t moves; /**< dn_peer_moves(): changed by dn_peer_move() */
 } dn_core_peer_t;
 
 /**
@@ -186,6 +187,13 @@ static inline int dn_peer_is_lost(const dn_peer_base_t *peer)
 static inline int dn_peer_is_doubted(const dn_peer_base_t *peer)
 {
     return DN_PEER_TRUSTED != dn_load_acquire_u32(&peer->doubt);
+}
+
+/** A piece of a transfer with the peer has moved: dn_peer_moves(). A device calls this for the pieces of its own transfers. Any thread may
+ * call. Where two threads count at once, one count may be lost; the number has changed all the same. Relaxed: no data depends on it. */
+static inline void dn_peer_move(dn_peer_base_t *peer)
+{
+    dn_store_relaxed_u32(&peer->core.moves, dn_load_relaxed_u32(&peer->core.moves) + 1);
 }
 
 /**

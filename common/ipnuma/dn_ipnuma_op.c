@@ -154,6 +154,7 @@ int dn_ipnuma_answered(dn_ipnuma_pc_t *pc, const dn_tlp_t *tlp)
     if (NULL != op && 0 != tlp->len) {
         if (DN_IPNUMA_AMO != op->kind && DN_TLP_SUCCESS == tlp->status) {
             dn_sg_scatter(&op->local_at, tlp->data, tlp->len);
+            dn_peer_move(&op->peer->base);
         } else if (DN_IPNUMA_AMO != op->kind) {
             dn_sg_skip(&op->local_at, tlp->len);
         } else if (DN_TLP_SUCCESS == tlp->status && NULL != op->amo.result) {
@@ -222,6 +223,7 @@ static int dn_ipnuma_advance_push(dn_ipnuma_pc_t *pc, dn_ipnuma_op_t *op)
             return 0;
         }
         dn_sg_gather(data, &op->local_at, tlp.len);
+        dn_peer_move(&op->peer->base);
         op->remote_at = after;
     }
     if (!dn_ipnuma_has_tag(pc)) {

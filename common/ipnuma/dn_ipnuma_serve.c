@@ -168,6 +168,9 @@ static int dn_ipnuma_reply_part(dn_ipnuma_pc_t *pc, dn_ipnuma_reply_t *reply)
     } else {
         memcpy(data, from, tlp.len);
     }
+    if (reply->reads && NULL != pc->peer) {
+        dn_peer_move(&pc->peer->base);
+    }
     reply->at += tlp.len;
     reply->left -= tlp.len;
     return 1;

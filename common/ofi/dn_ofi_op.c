@@ -213,7 +213,10 @@ void dn_ofi_part_done(dn_ofi_t *ofi, dn_ofi_part_t *part, int failed)
     if (NULL == op || (failed && ofi->resetting)) {
         return;
     }
-    op->peer->watch.signs += !failed;
+    if (!failed) {
+        op->peer->watch.signs++;
+        dn_peer_move(&op->peer->base);
+    }
     op->failed |= failed;
     dn_ofi_op_settle(ofi, op);
 }

@@ -168,6 +168,7 @@ static dn_status_t dn_core_send_next(dn_core_op_t *op)
         dn_sg_gather(data, &op->local_at, len);
     }
     dn_botf_kick(&op->peer->hot, &window, DN_CHAN_CORE, push ? DN_CORE_PUSH : DN_CORE_PULL, size);
+    dn_peer_move(op->peer);
     if (asks) {
         dn_core_ask(op);
     }
@@ -439,6 +440,7 @@ static int dn_core_on_data(dn_port_t *port, dn_peer_base_t *src, const dn_core_r
         || (DN_OK == reply->status && reply->len != len)) {
         return 0;
     }
+    dn_peer_move(src);
     if (DN_OK == reply->status) {
         dn_sg_cursor_t to = op->local_at;
         const uint64_t reached = op->xfer.len - to.left;

@@ -224,6 +224,7 @@ static int dn_core_on_push(dn_port_t *port, dn_peer_base_t *src, const dn_core_r
         dn_core_start_side(&to, &side, &side.sg);
         dn_sg_skip(&to, side.at);
         dn_sg_scatter(&to, bytes + side.len, data);
+        dn_peer_move(src);
         status = dn_core_put_status(port->llcm.base, port->config.llcm_bytes, request);
     }
     if (DN_OK != status || 0 != (request->flags & DN_CORE_LAST)) {
@@ -337,6 +338,7 @@ static dn_status_t dn_core_answer(dn_port_t *port, dn_core_answer_t *answer)
         memcpy(window.data, &answer->reply, sizeof(answer->reply));
         dn_sg_gather((uint8_t *) window.data + sizeof(answer->reply), &answer->at, answer->reply.len);
         dn_botf_kick(peer, &window, DN_CHAN_CORE, answer->tag, size);
+        dn_peer_move(answer->peer);
         answer->reply.off += answer->reply.len;
     }
     return DN_OK;

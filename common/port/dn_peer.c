@@ -621,6 +621,11 @@ void dn_peer_set_user(dn_peer_t *peer, unsigned channel, void *user)
     }
 }
 
+uint32_t dn_peer_moves(const dn_peer_t *hot)
+{
+    return dn_load_relaxed_u32(&((const dn_peer_base_t *) hot)->core.moves);
+}
+
 dn_status_t dn_peer_check(dn_peer_t *hot)
 {
     dn_peer_base_t *peer = (dn_peer_base_t *) hot;

@@ -160,11 +160,17 @@ static void exchange(void)
     }
     need(1 == heard, "a message comes");
     fill(local, 1);
+    uint32_t moves = dn_peer_moves(peer[0]);
     finish(dn_push(peer[0], &xfer));
     need(0 == memcmp(memory, local, BYTES), "what is PUSHed comes as it was");
+    need(moves != dn_peer_moves(peer[0]), "a PUSH is seen to move");
     fill(memory, 2);
+    moves = dn_peer_moves(peer[0]);
+    const uint32_t served = dn_peer_moves(peer[1]);
     finish(dn_pull(peer[0], &xfer));
     need(0 == memcmp(memory, local, BYTES), "what is PULLed comes as it was");
+    need(moves != dn_peer_moves(peer[0]) && served != dn_peer_moves(peer[1]),
+         "a PULL is seen to move at both ends");
     need(DN_OK == dn_llcm_alloc(port[1], 64, &off, &llcm), "LLCM is had");
     memcpy(&word, text[3], sizeof(word));
     while (DN_ERR_AGAIN == (status = dn_aotf(peer[0], off, word, sizeof(word)))) {

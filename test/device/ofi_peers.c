@@ -147,10 +147,12 @@ static void a_burst_arrives_while_its_sender_sleeps(dn_world_t *world)
 static void pull_good(dn_world_t *world, uint8_t *to)
 {
     const dn_xfer_t xfer = {.local = to, .key = &world->board->seat[1].key[1], .len = BYTES};
+    const uint32_t moves = dn_peer_moves(world->peer[1]);
 
     memset(to, 0, BYTES);
     dn_check_equal(dn_world_pull(world, world->peer[1], &xfer), DN_OK);
     dn_check_bytes(to, BYTES, 1);
+    dn_check(moves != dn_peer_moves(world->peer[1]));
 }
 
 /** Use a stale key while a PULL of another segment is in flight. */
