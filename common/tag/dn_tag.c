@@ -16,7 +16,7 @@
 
 /** Polls between two looks whether the peer lives, while the last messages to the peer are not there yet. A look calls the kernel. */
 #define DN_TAG_LAST_POLLS 1000
-/** A peer that has taken none of them for so long does not look any more. */
+/** A peer for which nothing has moved for so long is given up: dn_tag_t::patience. */
 #define DN_TAG_LAST_NS UINT64_C(10000000000)
 
 /** Nanoseconds for which dn_tag_await_transfers() waits. */
@@ -223,12 +223,11 @@ static dn_tag_req_t *dn_tag_unlink_one(dn_tag_peer_t *peer)
     return found;
 }
 
-/** Drive the port until the transfers of a peer have ended, for DN_TAG_PATIENCE_NS at most. Transfers of which a lost peer's process
- * copied a share end within 2 s. @return whether all have ended. */
-static bool dn_tag_await_transfers(const dn_tag_peer_t *peer)
+/** Drive the port until the transfers of a peer have ended, or DN_TAG_PATIENCE_NS have gone by since @p since. Transfers of which a lost
+ * peer's process copied a share end within 2 s. @return whether all have ended. */
+static bool dn_tag_await_transfers(const dn_tag_peer_t *peer, uint64_t since)
 {
-    for (const uint64_t since = dn_clock_ns();
-         0 != dn_load_acquire_u32(&peer->transfers) && dn_clock_ns() - since < DN_TAG_PATIENCE_NS;) {
+    while (0 != dn_load_acquire_u32(&peer->transfers) && dn_clock_ns() - since < DN_TAG_PATIENCE_NS) {
         (void) dn_progress(peer->tag->port);
     }
     return 0 == dn_load_acquire_u32(&peer->transfers);
@@ -284,26 +283,49 @@ static bool dn_tag_owes(dn_tag_peer_t *peer, bool receives)
     return owes;
 }
 
+/** A wait for the peer looks. @return whether the peer is to be given up. */
+static bool dn_tag_gives_up(dn_tag_peer_t *peer)
+{
+    dn_tag_t *tag = peer->tag;
+
+    dn_tag_lock(tag);
+    if (dn_patience_look(&tag->patience, dn_clock_ns())) {
+        for (dn_tag_peer_t *at = tag->peers; NULL != at; at = at->next) {
+            dn_patience_note(&tag->patience, &at->mark, dn_peer_moves(at->peer));
+        }
+    }
+    dn_patience_note(&tag->patience, &peer->mark, dn_peer_moves(peer->peer));
+    const bool over = dn_patience_is_over(&tag->patience, &peer->mark);
+    dn_tag_unlock(tag);
+    return over;
+}
+
 /** Send the messages to a peer that wait for room. Where the peer may still receive, serve those that are announced, too. Their senders may
  * have been told that they are sent. A peer that lives may take them, unless it does not look at the network any more. */
 static void dn_tag_send_last(dn_tag_peer_t *peer, bool receives)
 {
     dn_tag_t *tag = peer->tag;
     dn_wait_t wait = {0};
-    uint64_t moved_ns = dn_clock_ns();
+    bool over = false;
 
-    for (uint64_t polls = 1; !dn_load_relaxed(&peer->cut) && dn_tag_owes(peer, receives); polls++) {
-        if (0 == polls % DN_TAG_LAST_POLLS
-            && (DN_TAG_LAST_NS < dn_clock_ns() - moved_ns || DN_OK != dn_peer_check(peer->peer))) {
-            return;
+    dn_tag_lock(tag);
+    dn_patience_begin(&tag->patience, dn_clock_ns());
+    dn_tag_unlock(tag);
+    /* At least one poll: the peer may take all now. */
+    for (uint64_t polls = 0; !dn_load_relaxed(&peer->cut) && dn_tag_owes(peer, receives) && !over; polls++) {
+        if (0 == polls % DN_TAG_LAST_POLLS && DN_OK != dn_peer_check(peer->peer)) {
+            break;
         }
         if (0 != dn_progress(tag->port) + dn_tag_progress(tag)) {
-            moved_ns = dn_clock_ns();
             dn_wait_restart(&wait);
         } else {
             (void) dn_wait(tag->port, &wait, 0, 0);
         }
+        over = dn_tag_gives_up(peer);
     }
+    dn_tag_lock(tag);
+    dn_patience_end(&tag->patience);
+    dn_tag_unlock(tag);
 }
 
 void dn_tag_leave(dn_tag_peer_t *peer, int receives)
@@ -319,7 +341,7 @@ void dn_tag_leave(dn_tag_peer_t *peer, int receives)
     if (NULL != peer->user && 0 != dn_load_acquire_u32(&peer->transfers)
         && DN_OK != dn_peer_check(peer->peer)) {
         /* dn_disconnect() would wait for them with the locks held. */
-        (void) dn_tag_await_transfers(peer);
+        (void) dn_tag_await_transfers(peer, dn_clock_ns());
     }
     /* Until it is disconnected, no other thread goes through what waits, or handles its messages and the ends of its transfers.
      * Progress takes these two in the same order. */
@@ -496,6 +518,7 @@ dn_status_t dn_tag_open(dn_port_t *port, unsigned channel, const dn_tag_config_t
     tag->port = port;
     tag->channel = channel;
     tag->config = *config;
+    tag->patience.limit_ns = DN_TAG_LAST_NS;
     pthread_mutex_init(&tag->lock, NULL);
     pthread_mutex_init(&tag->pump, NULL);
     dn_handle_open(&tag->handles, dn_first(port));
@@ -528,8 +551,9 @@ void dn_tag_close(dn_tag_t *tag)
     /* Peers whose first messages came until the handler was cleared. */
     dn_tag_leave_all(tag);
     dn_tag_forget_kept(tag, NULL, NULL, false);
+    const uint64_t since = dn_clock_ns();
     for (const dn_tag_peer_t *peer = tag->gone; NULL != peer; peer = peer->next_gone) {
-        over = dn_tag_await_transfers(peer) && over;
+        over = dn_tag_await_transfers(peer, since) && over;
     }
     /* The end of a transfer would find neither peer nor engine. */
     if (over) {

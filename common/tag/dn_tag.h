@@ -55,6 +55,7 @@
 #include "dn_atomic.h"
 #include "dn_handle.h"
 #include "dn_param.h"
+#include "dn_patience.h"
 #include "dn_prog.h"
 #include "dn_queue.h"
 
@@ -272,6 +273,7 @@ struct dn_tag_peer {
     uint32_t flowed; /**< messages that flowed to it since its last wish; a hint where threads send at once */
     uint32_t longs;  /**< the number of the last long message to it; dn_tag_cross_t */
     uint32_t heard;  /**< the number of its long message that this process began to take last */
+    dn_patience_mark_t mark; /**< of what waits for it: dn_tag_leave() */
     struct {
         uint32_t number;     /**< dn_tag_cross_t::number */
         dn_tag_req_t *req;   /**< the receive that takes the message; NULL: none yet */
@@ -352,6 +354,7 @@ struct dn_tag {
     dn_tag_peer_t *gone; /**< peers left while a transfer was in flight, or lost and never joined */
     dn_fifo_t busy; /**< requests that wait for room, or send in pieces; dn_tag_pump() tries them again */
     bool parted;    /**< a peer was left: its counts of messages may have begun anew */
+    dn_patience_t patience; /**< with peers that are left: dn_tag_leave() */
     struct {
         uint64_t since_ns; /**< when the stay began, by dn_clock_ns() */
         uint64_t last_ns;  /**< when this process last looked at a long message */
@@ -389,6 +392,13 @@ DN_API dn_tag_peer_t *dn_tag_join(dn_tag_t *tag, dn_peer_t *peer, void *user);
  * gone. Requests that still need the peer end with DN_ERR_UNREACH. Posted receives stay: a message of another peer may be for them. The
  * caller has received the peer's messages of dn_tag_mprobe() before. No other thread sends to the peer or receives from the peer during
  * this call, but any thread may drive the port. This is not called from inside of a callback.
+ *
+ * The call waits for messages to the peer as long as they move: it gives them up when nothing of them has moved for 10 s. A message moves
+ * when it leaves, when a piece of it leaves, when its answer comes, and with each piece of a transfer that dn_peer_moves() sees. Nothing
+ * else that comes by the port counts. The 10 s are those of dn_patience.h: all peers that do not look at the network any more cost them
+ * once. What is not in them: up to 3 s for each lost peer with transfers in flight, since its process may still copy, and the time of
+ * dn_disconnect(). A peer that reads memory of this process by itself, with no piece that dn_peer_moves() sees, is given up if it takes
+ * longer than 10 s for a message.
  * @param[in] receives  Not 0: the peer may still receive messages. Those that are announced are served, as long as it lives and takes
  *                      them. */
 DN_API void dn_tag_leave(dn_tag_peer_t *peer, int receives);

@@ -267,6 +267,7 @@ bool dn_tag_push(dn_tag_req_t *req)
     req->kind = DN_TAG_RTS;
     req->key = offer->key;
     req->remote = offer->request;
+    dn_tag_mark(peer);
     dn_tag_turn(req, DN_TAG_PUSH_STARTS);
     if (!dn_tag_push_again(req)) {
         dn_tag_busy(req);
@@ -278,18 +279,21 @@ bool dn_tag_push(dn_tag_req_t *req)
 static bool dn_tag_tell_pushed(dn_tag_req_t *req)
 {
     const dn_tag_pushed_t pushed = {req->remote, DN_OK == req->status};
+    dn_tag_peer_t *peer = req->peer;
 
     /* The receiver may ask before dn_tag_tell() has returned. */
     if (DN_OK != req->status) {
         dn_tag_turn(req, DN_TAG_WAITS_REPLY);
     }
-    const dn_status_t status = dn_tag_tell(req->peer, DN_TAG_PUSHED, &pushed, sizeof(pushed));
+    const dn_status_t status = dn_tag_tell(peer, DN_TAG_PUSHED, &pushed, sizeof(pushed));
     if (DN_ERR_AGAIN == status) {
         req->state = DN_TAG_TELLS; /* as it was */
         return false;
     }
     if (DN_OK != status) {
-        dn_tag_lost(req->peer);
+        dn_tag_lost(peer);
+    } else {
+        dn_tag_mark(peer);
     }
     if (DN_OK == req->status) {
         dn_tag_handle_drop(req);

@@ -168,6 +168,12 @@ static inline void dn_tag_transfers(dn_tag_peer_t *peer, int more)
     (void) dn_fetch_add_acq_rel(&peer->transfers, (uint32_t) more);
 }
 
+/** A message begins to wait for a peer, or a message that has waited, or a part of it, has left, or has been answered. */
+static inline void dn_tag_mark(dn_tag_peer_t *peer)
+{
+    dn_patience_mark(&peer->tag->patience, &peer->mark);
+}
+
 /** Complete a request: it belongs to the caller again. */
 static inline void dn_tag_complete(dn_tag_req_t *req, dn_status_t status)
 {

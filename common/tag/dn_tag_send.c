@@ -160,6 +160,7 @@ static void dn_tag_wait_in_line(dn_tag_req_t *req)
     dn_tag_peer_t *peer = req->peer;
 
     dn_tag_turn(req, DN_TAG_WAITS_ROOM);
+    dn_tag_mark(peer);
     dn_tag_lock(req->tag);
     dn_fifo_push(&peer->waits, &req->item);
     dn_store_relaxed(&req->tag->queued, true);
@@ -200,6 +201,7 @@ static dn_status_t dn_tag_start_send(dn_tag_req_t *req)
 static void dn_tag_offer_bytes(dn_tag_req_t *req)
 {
     req->kind = DN_TAG_RTS_PACKED;
+    dn_tag_mark(req->peer);
     if (req->len <= req->peer->eager_limit) {
         req->number = dn_load_relaxed(&req->peer->longs);
     }
@@ -249,6 +251,7 @@ int dn_tag_send_waiting(dn_tag_peer_t *peer)
         }
         dn_tag_unlock(tag);
         dn_tag_posted(peer, &head, DN_OK == status && ends ? req : NULL);
+        dn_tag_mark(peer);
         events++;
     }
     return events;
@@ -412,6 +415,7 @@ void dn_tag_got_done(dn_tag_t *tag, const dn_peer_t *src, uint64_t handle)
         tag->dropped++;
         return;
     }
+    dn_tag_mark(req->peer);
     dn_tag_handle_drop(req);
     dn_tag_leave_line(req);
     dn_tag_send_finish(req);
@@ -426,6 +430,7 @@ void dn_tag_got_cts(dn_tag_t *tag, const dn_peer_t *src, const dn_tag_cts_t *cts
         tag->dropped++;
         return;
     }
+    dn_tag_mark(req->peer);
     dn_tag_handle_drop(req);
     req->remote = cts->receiver;
     req->wanted = cts->len;
@@ -457,6 +462,7 @@ dn_status_t dn_tag_send_piece(dn_tag_req_t *req, enum dn_tag_kind kind, const vo
         dn_tag_leaves(req->tag);
         dn_botf_kick(peer, &window, req->tag->channel, kind, DN_TAG_PIECE_HEAD + len);
         req->done += len;
+        dn_tag_mark(req->peer);
     }
     return status;
 }
