@@ -17,11 +17,12 @@
 #include "dn_atomic.h"
 #include "dn_ompi.h"
 #include "dn_ompi_progress.h"
+#include "dn_patience.h"
 #include "dn_queue.h"
 
 #include "opal/class/opal_free_list.h"
 
-/** A process that one of the modules reaches. Each message uses it, so it fits in one cache line. */
+/** A process that one of the modules reaches. Each message uses it, so it fits in one cache line, but for the mark. */
 struct mca_btl_base_endpoint_t {
     dn_peer_t *peer;
     dn_queue_t waits;                     /**< messages that wait for room; in mca_btl_dimmnet_t::waiting */
@@ -30,11 +31,13 @@ struct mca_btl_base_endpoint_t {
     bool takes_long; /**< mca_btl_dimmnet_long reaches the process */
     bool lost;       /**< the process is gone, and this has been reported */
     bool added;      /**< Open MPI is through with adding the process */
-    bool leaves;     /**< it is about to be left: nobody is told of messages that cannot reach the process */
-    uint32_t ops;    /**< puts and gets that wait or are in flight; changed by fetch-and-add */
+    /** It is about to be left: nobody is told of messages that cannot reach the process. Any thread loads it: relaxed */
+    bool leaves;
+    uint32_t ops;            /**< puts and gets that wait or are in flight; changed by fetch-and-add */
+    dn_patience_mark_t mark; /**< of messages that wait, and of puts and gets */
 };
 typedef struct mca_btl_base_endpoint_t mca_btl_base_endpoint_t;
-_Static_assert(64 >= sizeof(mca_btl_base_endpoint_t), "an endpoint fits in a cache line");
+_Static_assert(64 >= offsetof(mca_btl_base_endpoint_t, mark), "what messages use fits in a cache line");
 
 /** Names a piece of registered memory to a peer. Sent as plain bytes, at any alignment. */
 struct mca_btl_base_registration_handle_t {
@@ -75,6 +78,7 @@ typedef struct mca_btl_dimmnet_t {
     opal_mutex_t lock;
     bool limits_known; /**< the limits have been compared with those of a first peer */
     mca_btl_base_endpoint_t *endpoints;
+    dn_patience_t patience;        /**< with processes that are left */
     mca_btl_base_endpoint_t *gone; /**< endpoints that were left: puts and gets may still end */
     dn_round_t waiting;            /**< mca_btl_base_endpoint_t::waits, as far as they have messages */
     dn_fifo_t ops_waiting;         /**< puts and gets that wait for room */
@@ -119,6 +123,11 @@ mca_btl_base_module_t *mca_btl_dimmnet_module_for(dn_peer_t *peer);
 static inline mca_btl_base_module_t *mca_btl_dimmnet_module_of(const mca_btl_base_endpoint_t *endpoint)
 {
     return OPAL_UNLIKELY(endpoint->takes_long) ? &mca_btl_dimmnet_long : &mca_btl_dimmnet.super;
+}
+/** A message begins to wait, or does not wait any more; a put or get begins to be under way, or is over. */
+static inline void mca_btl_dimmnet_mark(mca_btl_base_endpoint_t *endpoint)
+{
+    dn_patience_mark(&mca_btl_dimmnet.patience, &endpoint->mark);
 }
 /** @} */
 

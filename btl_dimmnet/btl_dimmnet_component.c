@@ -343,8 +343,8 @@ int mca_btl_dimmnet_progress(void)
 
 void mca_btl_dimmnet_lost(mca_btl_base_endpoint_t *endpoint)
 {
-    if (!endpoint->lost) {
-        endpoint->lost = true;
+    if (!dn_load_relaxed(&endpoint->lost)) {
+        dn_store_relaxed(&endpoint->lost, true);
         tell_lost(endpoint->proc);
     }
 }

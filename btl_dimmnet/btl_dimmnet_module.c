@@ -21,7 +21,7 @@
 
 /** Polls between two looks whether the process lives, while something is under way to it. A look calls the kernel. */
 #define LAST_POLLS 1000
-/** A process for which nothing has moved for so long does not look at the network any more. */
+/** A process for which nothing has moved for so long is given up: mca_btl_dimmnet_t::patience. */
 #define LAST_NS UINT64_C(10000000000)
 
 /** Elements with which the lists of operations and of registrations begin, and by which they grow. */
@@ -228,30 +228,55 @@ static bool endpoint_unlink(const mca_btl_base_endpoint_t *endpoint)
     return found;
 }
 
-/** Wait for what is under way to a process. A process that lives takes it, unless it does not look at the network any more. What is under way
- * to a process that is gone ends by itself, puts and gets of which it has copied a share within 2 s. */
-static void endpoint_await(const mca_btl_base_endpoint_t *endpoint)
+/** A wait for an endpoint, which is in no list any more, looks. @return whether the endpoint is to be given up. */
+static bool endpoint_gives_up(mca_btl_base_endpoint_t *endpoint)
 {
-    dn_wait_t wait = {0};
-    uint64_t moved_ns = dn_ompi_clock_ns();
+    mca_btl_dimmnet_t *module = &mca_btl_dimmnet;
+    bool over;
 
-    /* Acquire: pairs with op_count(). Messages that wait are looked at under the lock later: relaxed. */
-    for (uint64_t polls = 1;
-         NULL != dn_load_relaxed(&endpoint->waits.items.first) || 0 != dn_load_acquire_u32(&endpoint->ops);
+    OPAL_THREAD_LOCK(&module->lock);
+    if (dn_patience_look(&module->patience, dn_ompi_clock_ns())) {
+        for (mca_btl_base_endpoint_t *at = module->endpoints; NULL != at; at = at->next) {
+            dn_patience_note(&module->patience, &at->mark, dn_peer_moves(at->peer));
+        }
+    }
+    dn_patience_note(&module->patience, &endpoint->mark, dn_peer_moves(endpoint->peer));
+    over = dn_patience_is_over(&module->patience, &endpoint->mark);
+    OPAL_THREAD_UNLOCK(&module->lock);
+    return over;
+}
+
+/** Wait for what is under way to a process, as long as it moves (dn_patience.h). A process that lives takes it, unless it does not look at
+ * the network any more. What is under way to a process that is gone ends by itself, puts and gets of which it has copied a share within
+ * 2 s. */
+static void endpoint_await(mca_btl_base_endpoint_t *endpoint)
+{
+    mca_btl_dimmnet_t *module = &mca_btl_dimmnet;
+    dn_wait_t wait = {0};
+    bool over = false;
+
+    OPAL_THREAD_LOCK(&module->lock);
+    dn_patience_begin(&module->patience, dn_ompi_clock_ns());
+    OPAL_THREAD_UNLOCK(&module->lock);
+    /* At least one poll: the process may take all now. Acquire: pairs with op_count(). Messages that wait are looked at under the lock
+     * later: relaxed. */
+    for (uint64_t polls = 0; !over
+                             && (NULL != dn_load_relaxed(&endpoint->waits.items.first)
+                                 || 0 != dn_load_acquire_u32(&endpoint->ops));
          polls++) {
         if (0 == polls % LAST_POLLS) {
-            if (LAST_NS < dn_ompi_clock_ns() - moved_ns) {
-                return;
-            }
             (void) dn_peer_check(endpoint->peer);
         }
         if (0 != mca_btl_dimmnet_progress()) {
-            moved_ns = dn_ompi_clock_ns();
             dn_wait_restart(&wait);
         } else {
             (void) dn_wait(mca_btl_dimmnet_component.port, &wait, 0, 0);
         }
+        over = endpoint_gives_up(endpoint);
     }
+    OPAL_THREAD_LOCK(&module->lock);
+    dn_patience_end(&module->patience);
+    OPAL_THREAD_UNLOCK(&module->lock);
 }
 
 /** Part from a process. The endpoint stays until the port is closed: a put or get that was waited for in vain may end later. */
@@ -260,8 +285,8 @@ static void endpoint_leave(mca_btl_base_endpoint_t *endpoint)
     mca_btl_dimmnet_t *module = &mca_btl_dimmnet;
 
     /* The end of the process is no news from here on. */
-    endpoint->leaves = true;
-    endpoint->lost = true;
+    dn_store_relaxed(&endpoint->leaves, true);
+    dn_store_relaxed(&endpoint->lost, true);
     endpoint_await(endpoint);
     mca_btl_dimmnet_send_forget(endpoint);
     mca_btl_dimmnet_aside_forget(endpoint);
@@ -444,4 +469,5 @@ mca_btl_dimmnet_t mca_btl_dimmnet = {
               .btl_dump = mca_btl_base_dump,
               .btl_register_mem = mca_btl_dimmnet_register_mem,
               .btl_deregister_mem = mca_btl_dimmnet_deregister_mem},
+    .patience = {.limit_ns = LAST_NS},
 };

@@ -54,7 +54,7 @@ static void op_finish(mca_btl_dimmnet_op_t *op, dn_status_t status)
 
     opal_free_list_return(&mca_btl_dimmnet.ops, &op->super);
     if (OPAL_UNLIKELY(DN_ERR_UNREACH == status)) {
-        if (endpoint->leaves) {
+        if (dn_load_relaxed(&endpoint->leaves)) {
             /* As mca_btl_dimmnet_ops_forget(): nobody waits for it. */
             return;
         }
@@ -68,6 +68,7 @@ static void op_finish(mca_btl_dimmnet_op_t *op, dn_status_t status)
  * acquire, and frees the endpoint, comes after all that its operations have done. */
 static void op_count(mca_btl_base_endpoint_t *endpoint, int more)
 {
+    mca_btl_dimmnet_mark(endpoint);
     (void) dn_fetch_add_acq_rel(&endpoint->ops, (uint32_t) more);
 }
 

@@ -60,6 +60,7 @@ static void frag_wait(mca_btl_base_endpoint_t *endpoint, mca_btl_dimmnet_frag_t 
 
     /* The caller has not been told that the message is complete. */
     frag->base.des_flags |= MCA_BTL_DES_SEND_ALWAYS_CALLBACK;
+    mca_btl_dimmnet_mark(endpoint);
     OPAL_THREAD_LOCK(&module->lock);
     dn_queue_push(&module->waiting, &endpoint->waits, &frag->item);
     OPAL_THREAD_UNLOCK(&module->lock);
@@ -194,6 +195,7 @@ static int send_drain(dn_queue_t *waits, dn_fifo_t *done)
         if (DN_ERR_AGAIN == status) {
             break;
         }
+        mca_btl_dimmnet_mark(frag->endpoint);
         frag->status = dn_ompi_status(status);
         dn_fifo_push(done, dn_queue_pop(&mca_btl_dimmnet.waiting, waits));
         count++;
@@ -219,7 +221,7 @@ int mca_btl_dimmnet_send_waiting(void)
     while (NULL != (item = dn_fifo_pop(&done))) {
         mca_btl_dimmnet_frag_t *frag = mca_btl_dimmnet_frag_of(item);
 
-        if (OPAL_ERR_UNREACH == frag->status && frag->endpoint->leaves) {
+        if (OPAL_ERR_UNREACH == frag->status && dn_load_relaxed(&frag->endpoint->leaves)) {
             /* As mca_btl_dimmnet_send_forget(): ob1 would end the job. */
             mca_btl_dimmnet_frag_return(frag);
             continue;
