@@ -22,7 +22,7 @@
 #endif
 
 /** Version of the address, segment and message formats. Peers must agree on it exactly. */
-#define DN_WIRE_VERSION 25
+#define DN_WIRE_VERSION 26
 
 /** What every call returns that can fail: 0 or positive is no error, negative is an error. */
 typedef enum dn_status {

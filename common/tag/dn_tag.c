@@ -283,17 +283,38 @@ static bool dn_tag_owes(dn_tag_peer_t *peer, bool receives)
     return owes;
 }
 
+/** Note what has moved of all peers. Ask those that may have messages to fetch: a peer that reads the bytes by RMA counts the pieces, and
+ * this process sees none. A peer that has no room now is asked in the next tour. */
+static void dn_tag_tour(dn_tag_t *tag)
+{
+    const uint64_t nothing = 0;
+
+    /* While this is held, no peer is freed. */
+    pthread_mutex_lock(&tag->pump);
+    for (dn_tag_peer_t *peer = dn_tag_some_peer(tag); NULL != peer; peer = dn_load_relaxed(&peer->next)) {
+        dn_tag_lock(tag);
+        dn_patience_note(&tag->patience, &peer->mark, dn_peer_moves(peer->peer));
+        const bool owed = dn_tag_has(peer, dn_tag_is_owed);
+        dn_tag_unlock(tag);
+        if (owed) {
+            (void) dn_tag_tell(peer, DN_TAG_HOW_FAR, &nothing, sizeof(nothing));
+        }
+    }
+    pthread_mutex_unlock(&tag->pump);
+}
+
 /** A wait for the peer looks. @return whether the peer is to be given up. */
 static bool dn_tag_gives_up(dn_tag_peer_t *peer)
 {
     dn_tag_t *tag = peer->tag;
 
     dn_tag_lock(tag);
-    if (dn_patience_look(&tag->patience, dn_clock_ns())) {
-        for (dn_tag_peer_t *at = tag->peers; NULL != at; at = at->next) {
-            dn_patience_note(&tag->patience, &at->mark, dn_peer_moves(at->peer));
-        }
+    const bool due = dn_patience_look(&tag->patience, dn_clock_ns());
+    dn_tag_unlock(tag);
+    if (due) {
+        dn_tag_tour(tag);
     }
+    dn_tag_lock(tag);
     dn_patience_note(&tag->patience, &peer->mark, dn_peer_moves(peer->peer));
     const bool over = dn_patience_is_over(&tag->patience, &peer->mark);
     dn_tag_unlock(tag);

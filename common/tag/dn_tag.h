@@ -87,6 +87,8 @@ enum dn_tag_kind {
     DN_TAG_WISH,     /**< what the receiver wants of the next messages */
     DN_TAG_FLOW,     /**< first bytes of a message that flows; DN_TAG_FRAG brings the others */
     DN_TAG_NAME,     /**< the name that a number of the sender stands for: dn_tag_name.c */
+    DN_TAG_HOW_FAR,  /**< a word of no meaning: has the receiver read more? Answered by DN_TAG_SO_FAR */
+    DN_TAG_SO_FAR,   /**< uint64_t: dn_peer_moves() at its sender */
 };
 
 /** Messages that a receiver wants a sender to hold back, because many bytes of that sender's messages wait unreceived. */
@@ -274,6 +276,7 @@ struct dn_tag_peer {
     uint32_t longs;  /**< the number of the last long message to it; dn_tag_cross_t */
     uint32_t heard;  /**< the number of its long message that this process began to take last */
     dn_patience_mark_t mark; /**< of what waits for it: dn_tag_leave() */
+    uint64_t so_far;         /**< of its last DN_TAG_SO_FAR */
     struct {
         uint32_t number;     /**< dn_tag_cross_t::number */
         dn_tag_req_t *req;   /**< the receive that takes the message; NULL: none yet */
@@ -397,8 +400,8 @@ DN_API dn_tag_peer_t *dn_tag_join(dn_tag_t *tag, dn_peer_t *peer, void *user);
  * when it leaves, when a piece of it leaves, when its answer comes, and with each piece of a transfer that dn_peer_moves() sees. Nothing
  * else that comes by the port counts. The 10 s are those of dn_patience.h: all peers that do not look at the network any more cost them
  * once. What is not in them: up to 3 s for each lost peer with transfers in flight, since its process may still copy, and the time of
- * dn_disconnect(). A peer that reads memory of this process by itself, with no piece that dn_peer_moves() sees, is given up if it takes
- * longer than 10 s for a message.
+ * dn_disconnect(). A peer that reads memory of this process by RMA sees its pieces itself, and is asked for their number: DN_TAG_HOW_FAR.
+ * But a message that the kernel copies moves at its end only.
  * @param[in] receives  Not 0: the peer may still receive messages. Those that are announced are served, as long as it lives and takes
  *                      them. */
 DN_API void dn_tag_leave(dn_tag_peer_t *peer, int receives);

@@ -230,6 +230,27 @@ static bool dn_tag_got_wish(dn_tag_t *tag, dn_peer_t *src, const dn_tag_wish_t *
     return true;
 }
 
+/** Handle DN_TAG_HOW_FAR. If there is no room for an answer, the peer asks again. */
+static void dn_tag_got_how_far(dn_tag_t *tag, dn_peer_t *src)
+{
+    const uint64_t moves = dn_peer_moves(src);
+
+    dn_tag_leaves(tag);
+    (void) dn_botf(src, tag->channel, DN_TAG_SO_FAR, &moves, sizeof(moves), NULL, 0);
+}
+
+/** Handle DN_TAG_SO_FAR: if the number has changed, the peer has read more of what waits for it. */
+static void dn_tag_got_so_far(dn_tag_t *tag, const dn_peer_t *src, uint64_t moves)
+{
+    dn_tag_lock(tag);
+    dn_tag_peer_t *peer = dn_peer_user(src, tag->channel);
+    if (NULL != peer && moves != peer->so_far) {
+        peer->so_far = moves;
+        dn_tag_mark(peer);
+    }
+    dn_tag_unlock(tag);
+}
+
 /** Read a message by its kind, which the caller has set. @return false: the message is malformed. */
 static bool dn_tag_read(dn_tag_arrival_t *arrival, const uint8_t *data, size_t len)
 {
@@ -305,6 +326,7 @@ static __attribute__((noinline)) int dn_tag_control(dn_tag_t *tag, dn_peer_t *sr
         dn_tag_wish_t wish;
         dn_tag_named_t named;
         uint64_t handle;
+        uint64_t moves;
     } message;
     int good = 0;
 
@@ -363,6 +385,18 @@ static __attribute__((noinline)) int dn_tag_control(dn_tag_t *tag, dn_peer_t *sr
     case DN_TAG_WISH:
         good = dn_tag_read_fixed(&message, sizeof(message.wish), data, len)
                && dn_tag_got_wish(tag, src, &message.wish);
+        break;
+    case DN_TAG_HOW_FAR:
+        good = dn_tag_read_fixed(&message, sizeof(message.moves), data, len);
+        if (good) {
+            dn_tag_got_how_far(tag, src);
+        }
+        break;
+    case DN_TAG_SO_FAR:
+        good = dn_tag_read_fixed(&message, sizeof(message.moves), data, len);
+        if (good) {
+            dn_tag_got_so_far(tag, src, message.moves);
+        }
         break;
     case DN_TAG_NAME:
         good = dn_tag_read_fixed(&message, sizeof(message.named), data, len)

@@ -427,7 +427,7 @@ static size_t write_forged(uint64_t *random, uint8_t *to)
         dn_tag_named_t named;
         uint64_t handle;
     } m = {.bytes = {0}};
-    const unsigned kind = 1 + (unsigned) dn_test_below(random, DN_TAG_NAME);
+    const unsigned kind = 1 + (unsigned) dn_test_below(random, DN_TAG_SO_FAR);
     size_t n = sizeof(m.head) + dn_test_below(random, 300);
 
     m.head = head;
@@ -466,7 +466,7 @@ static size_t write_forged(uint64_t *random, uint8_t *to)
     } else if (DN_TAG_NAME == kind) {
         m.named = (dn_tag_named_t){.head = head, .word = {dn_test_below(random, 3)}};
         n = sizeof(m.named);
-    } else if (DN_TAG_DONE == kind) {
+    } else if (DN_TAG_DONE == kind || DN_TAG_HOW_FAR <= kind) {
         m.handle = handle;
         n = sizeof(m.handle);
     }

@@ -180,7 +180,7 @@ static void headers(void **state)
 
 static void codes(void **state)
 {
-    assert_int_equal(DN_WIRE_VERSION, 25);
+    assert_int_equal(DN_WIRE_VERSION, 26);
     assert_int_equal(DN_INPROGRESS, 1);
     assert_int_equal(DN_ERR_AGAIN, -1);
     assert_int_equal(DN_ERR_PARAM, -2);

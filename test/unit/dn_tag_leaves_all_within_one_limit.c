@@ -50,6 +50,8 @@ static uint32_t events;
 static dn_port_t *taker;
 /** The peer that reads memory of this process by messages while events come; or none. */
 static dn_port_t *reader;
+/** How often the second peer says that it has read more by itself, while events come. */
+static unsigned readings;
 /** What dn_peer_moves() said of the reader when time was added last. */
 static uint32_t moves_before;
 /** The taker has been served so often when time was added last. */
@@ -67,7 +69,10 @@ static void on_complete(dn_tag_req_t *req)
  * served, and at each event after it has all. With a reader, most of it goes by each time that a piece has moved. */
 static void event(dn_peer_t *src, unsigned kind, const void *data, size_t len, void *arg)
 {
-    if (NULL != reader) {
+    if (0 != readings) {
+        (void) dn_progress(far[1]);
+        tag->patience.waited_ns += limit_ns / STEPS;
+    } else if (NULL != reader) {
         (void) dn_progress(reader);
         if (moves_before != dn_peer_moves(peer[1]->peer)) {
             moves_before = dn_peer_moves(peer[1]->peer);
@@ -104,7 +109,7 @@ static int setup(void **state)
     const dn_job_t job = {.nlocal = 1 + PEERS};
 
     taker = reader = NULL;
-    events = 0;
+    events = readings = 0;
     completed = served_before = moves_before = 0;
     assert_int_equal(dn_open(dn_device_name(0), &job, NULL, &port), DN_OK);
     assert_int_equal(dn_tag_open(port, CHANNEL, &config, &tag), DN_OK);
@@ -368,6 +373,57 @@ static void who_reads_is_kept(void **state)
     dn_disconnect(reading.back);
 }
 
+/** dn_handler_fn_t of the second peer, which reads by itself, and tells so when it is asked. When it has told so often, it has all. */
+static void tell(dn_peer_t *src, unsigned kind, const void *data, size_t len, void *arg)
+{
+    static uint64_t moves;
+
+    if (DN_TAG_HOW_FAR == kind) {
+        assert_int_equal(dn_botf(src, CHANNEL, DN_TAG_SO_FAR, &moves, sizeof(moves), NULL, 0), DN_OK);
+        if (1 < readings) {
+            moves++;
+            readings--;
+        } else if (0 != reading.handle) {
+            (void) dn_botf(src, CHANNEL, DN_TAG_DONE, &reading.handle, sizeof(reading.handle), NULL, 0);
+        }
+    }
+}
+
+/** The second peer is asked, and says that it reads. The limit goes by several times. @param[in] times  It says so. @return the message. */
+static const job_t *leave_who_reads_alone(unsigned times, bool ends)
+{
+    dn_handler_clear(far[1], CHANNEL);
+    assert_int_equal(dn_handler_set(far[1], CHANNEL, hear, NULL), DN_OK);
+    dn_peer_t *back = dn_unit_connect(far[1], port);
+    const job_t *job = announce(LONG, &reading.handle);
+    reading.handle = ends ? reading.handle : 0;
+    dn_handler_clear(far[1], CHANNEL);
+    assert_int_equal(dn_handler_set(far[1], CHANNEL, tell, NULL), DN_OK);
+    readings = times;
+    begin_events();
+    dn_tag_leave(peer[1], 1);
+    assert_true(EVENTS_MAX > events);
+    assert_int_equal(job->times, 1);
+    dn_disconnect(back);
+    return job;
+}
+
+static void who_says_that_it_reads_is_kept(void **state)
+{
+    const job_t *job = leave_who_reads_alone(5 * DN_PATIENCE_TOURS, true);
+
+    assert_int_equal(job->req.status, DN_OK);
+    assert_true(4 * limit_ns < tag->patience.waited_ns);
+}
+
+static void who_reads_no_more_is_given_up(void **state)
+{
+    const job_t *job = leave_who_reads_alone(DN_PATIENCE_TOURS, false);
+
+    assert_int_equal(job->req.status, DN_ERR_UNREACH);
+    assert_true(3 * limit_ns > tag->patience.waited_ns);
+}
+
 /** This process sends to itself, into a receive that is announced. */
 static void pushes_move(void **state)
 {
@@ -405,6 +461,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(later_messages_have_the_limit, setup, teardown),
         cmocka_unit_test_setup_teardown(each_peer_is_polled_for, setup, teardown),
         cmocka_unit_test_setup_teardown(who_reads_is_kept, setup, teardown),
+        cmocka_unit_test_setup_teardown(who_says_that_it_reads_is_kept, setup, teardown),
+        cmocka_unit_test_setup_teardown(who_reads_no_more_is_given_up, setup, teardown),
         cmocka_unit_test_setup_teardown(who_is_served_is_kept, setup, teardown),
         cmocka_unit_test_setup_teardown(answers_and_pieces_move, setup, teardown),
         cmocka_unit_test_setup_teardown(pushes_move, setup, teardown),
