@@ -13,8 +13,7 @@
  * these functions follows only from facts that are the same in all processes: the bytes of data, the operation, the shape of the tree.
  * The memory consists of areas. They are agreed on in the same way, on one host, in the first collective that could use them. This is a
  * collective of more bytes than suit lines (COLL_LLCM_LINES_BEST, coll_llcm_lines_best_one_way()) that is no message
- * (coll_llcm_is_message()); or a short collective that the tree does not suit; or, where processes share cores, a collective to which
- * COLL_LLCM_FEW applies.
+ * (coll_llcm_is_message()); or a short collective that the tree does not suit; or a collective to which COLL_LLCM_FEW applies.
  *
  * On several hosts, the first process of each host exchanges lines with the first processes of other hosts through a device. The device
  * needs dn_progress() while these lines are polled. The other processes of a host poll memory, as on one host.
@@ -57,9 +56,9 @@
  * 256 B take 0.23 us in lines, 0.14 us in areas). */
 #define COLL_LLCM_LINES_BEST 128
 
-/** Where processes share cores, areas also serve these collectives: short broadcasts, short reductions to one process, short scans, gathers,
- * alltoalls with lengths, and all reductions that are scattered. Areas serve them after COLL_LLCM_FEW calls, since for a few calls the set-up takes
- * longer than areas save. A process that only gives, such as the root of a broadcast, fills a whole area before it has to let other
+/** For a few calls the set-up of areas takes longer than areas save. So areas serve these collectives after COLL_LLCM_FEW calls. Between two
+ * processes that have a core each: those of COLL_LLCM_MEASURED_LEAST bytes and more. Where processes share cores: short broadcasts, short
+ * reductions to one process, short scans, gathers, alltoalls with lengths, and all reductions that are scattered. A process that only gives, such as the root of a broadcast, fills a whole area before it has to let other
  * processes have its core (perf/dn_coll, bcast of 8 B, 8 ranks on 2 cores: 0.05 us in areas, 0.6 us in lines). */
 #define COLL_LLCM_FEW 16
 
@@ -531,14 +530,15 @@ static inline bool coll_llcm_is_fast_pair(coll_llcm_module_t *module, struct omp
 /** @{ */
 /** @return NULL: no memory. The caller's to free(). */
 coll_llcm_choice_t *coll_llcm_choice_make(void);
-/** Is a message faster for a collective of so many bytes? Both processes get the same answer. They have areas. This counts as a call. */
-bool coll_llcm_prefers_messages(coll_llcm_module_t *module, coll_llcm_measured_t kind, size_t bytes);
+/** Choose: is this collective of so many bytes a message? Both processes get the same answer. They have areas. This counts as a call, and may
+ * add up times of both. */
+bool coll_llcm_choose_messages(coll_llcm_module_t *module, coll_llcm_measured_t kind, size_t bytes);
 /** The collective under way has ended. */
 void coll_llcm_choice_timed(coll_llcm_choice_t *choice);
 /** @} */
 
 /** Note how long the collective took that has ended, if that is measured. @return rc. */
-static inline int coll_llcm_note_time(const coll_llcm_module_t *module, int rc)
+static inline int coll_llcm_note_time(coll_llcm_module_t *module, int rc)
 {
     if (NULL != module->choice) {
         coll_llcm_choice_timed(module->choice);
@@ -546,23 +546,7 @@ static inline int coll_llcm_note_time(const coll_llcm_module_t *module, int rc)
     return rc;
 }
 
-/** Do two processes measure which way is faster for a collective of so many bytes? Both get the same answer. */
-static inline bool coll_llcm_is_measured(coll_llcm_module_t *module, struct ompi_communicator_t *comm,
-                                         size_t bytes)
-{
-    return COLL_LLCM_MEASURED_LEAST <= bytes && coll_llcm_is_fast_pair(module, comm)
-           && coll_llcm_long_ready(module, comm);
-}
-
-/** Is a collective of so many bytes a message? All processes get the same answer. Called once in a collective, whose function ends with
- * coll_llcm_note_time(). Without areas, it is left to the replaced function, whatever this says. */
-static inline bool coll_llcm_is_message(coll_llcm_module_t *module, struct ompi_communicator_t *comm,
-                                        coll_llcm_measured_t kind, size_t bytes)
-{
-    return coll_llcm_is_measured(module, comm, bytes) && coll_llcm_prefers_messages(module, kind, bytes);
-}
-
-/** Count a collective of COLL_LLCM_FEW, in a crowded communicator. @return whether there were enough that areas are worth their set-up. */
+/** Count a collective of COLL_LLCM_FEW. @return whether there were enough that areas are worth their set-up. */
 static inline bool coll_llcm_are_many(coll_llcm_module_t *module)
 {
     if (COLL_LLCM_FEW == module->few) {
@@ -570,6 +554,32 @@ static inline bool coll_llcm_are_many(coll_llcm_module_t *module)
     }
     module->few++;
     return false;
+}
+
+/** Can a collective of so many bytes be a message, or go through areas? */
+static inline bool coll_llcm_may_be_message(coll_llcm_module_t *module, struct ompi_communicator_t *comm,
+                                            size_t bytes)
+{
+    return COLL_LLCM_MEASURED_LEAST <= bytes && coll_llcm_is_fast_pair(module, comm);
+}
+
+/** Do two processes measure which way is faster for an exchange of so many bytes? Both get the same answer. Called once in a collective,
+ * whose function ends with coll_llcm_note_time(). */
+static inline bool coll_llcm_is_measured(coll_llcm_module_t *module, struct ompi_communicator_t *comm,
+                                         size_t bytes)
+{
+    return coll_llcm_may_be_message(module, comm, bytes) && coll_llcm_are_many(module)
+           && coll_llcm_long_ready(module, comm);
+}
+
+/** Is a broadcast, a reduction to one process or a scan of so many bytes a message? All processes get the same answer. Called as
+ * coll_llcm_is_measured(). Without areas, it is left to the replaced function, whatever this says. */
+static inline bool coll_llcm_is_message(coll_llcm_module_t *module, struct ompi_communicator_t *comm,
+                                        coll_llcm_measured_t kind, size_t bytes)
+{
+    return coll_llcm_may_be_message(module, comm, bytes)
+           && (!coll_llcm_are_many(module)
+               || (coll_llcm_long_ready(module, comm) && coll_llcm_choose_messages(module, kind, bytes)));
 }
 
 /** Up to so many bytes, lines are faster than areas for broadcasts, reductions to one process, scans, and reductions that are scattered.

@@ -8,7 +8,8 @@
  * No constant can tell. That depends on how far the cores are from each other, on their caches, and on what a copy by the kernel costs: of two
  * machines, areas were twice as fast on the one, and half as fast on the other. So both ways are tried, for each kind of collective and each
  * class of lengths, and timed. Both processes call the same collectives, so both are at the same try. After the tries the two add up their
- * times, and both take the way that took less. Now and then the ways are tried again.
+ * times, and both take the way that took less. Now and then the ways are tried again. The two ways alternate, so that a program that warms
+ * up, or goes on to other lengths of the class, does so for both.
  *
  * The time of a try is that of both processes, since the first may only leave its data for the second. Of the times of one process the
  * longer half does not count: it waited for the other process to call, or did not have its core.
@@ -17,8 +18,9 @@
 
 #include "coll_llcm.h"
 
-/** Tries of each way; the last TIMED of them are timed. The first ones bring data into the caches, and messages learn their pace. */
-enum { TRIES = 32, TIMED = 16 };
+/** Tries: BLOCK by areas, BLOCK by messages, and so on, PAIRS times. Of each block the first half is not timed: it brings data into the
+ * caches. */
+enum { BLOCK = 8, PAIRS = 4, TRIES = 2 * PAIRS * BLOCK, TIMED = PAIRS * BLOCK / 2 };
 /** Calls of a round: tries, then calls by the way that was faster. */
 enum { ROUND = 4096 };
 
@@ -28,12 +30,12 @@ _Static_assert(COLL_LLCM_MEASURED_LEAST == 1 << SHORTEST_SHIFT, "the first class
 
 static int class_of(size_t bytes)
 {
-    int class = 0;
+    int which = 0;
 
-    for (bytes >>= SHORTEST_SHIFT; 1 < bytes && class < CLASSES - 1; bytes >>= 1) {
-        class ++;
+    for (bytes >>= SHORTEST_SHIFT; 1 < bytes && which < CLASSES - 1; bytes >>= 1) {
+        which++;
     }
-    return class;
+    return which;
 }
 
 /** A kind of collective, in a class of lengths. */
@@ -86,23 +88,23 @@ static void add_up_times(coll_llcm_module_t *module, coll_llcm_trial_t *trial)
     }
 }
 
-bool coll_llcm_prefers_messages(coll_llcm_module_t *module, coll_llcm_measured_t kind, size_t bytes)
+bool coll_llcm_choose_messages(coll_llcm_module_t *module, coll_llcm_measured_t kind, size_t bytes)
 {
     coll_llcm_choice_t *choice = module->choice;
     coll_llcm_trial_t *trial = &choice->trial[kind][class_of(bytes)];
     const uint32_t call = trial->calls;
 
     trial->calls = ROUND - 1 == call ? 0 : call + 1;
-    if (2 * TRIES > call) {
-        const unsigned way = call / TRIES;
-        const uint32_t left = TRIES - 1 - call % TRIES;
-        if (TIMED > left && NULL == choice->timed) {
-            choice->timed = &trial->ns[way][left];
+    if (TRIES > call) {
+        const unsigned way = call / BLOCK % 2;
+        const unsigned at = call % BLOCK;
+        if (BLOCK / 2 <= at && NULL == choice->timed) {
+            choice->timed = &trial->ns[way][call / (2 * BLOCK) * (BLOCK / 2) + at - BLOCK / 2];
             choice->began_ns = dn_ompi_clock_ns();
         }
         return 0 != way;
     }
-    if (2 * TRIES == call) {
+    if (TRIES == call) {
         add_up_times(module, trial);
     }
     return trial->messages;

@@ -42,7 +42,7 @@ static bool exchange_suits(coll_llcm_module_t *module, struct ompi_communicator_
         return false;
     }
     if (most < crowded_most && coll_llcm_is_measured(module, comm, bytes)) {
-        return !coll_llcm_prefers_messages(module, kind, bytes);
+        return !coll_llcm_choose_messages(module, kind, bytes);
     }
     return most >= bytes || coll_llcm_is_crowded(module, comm);
 }

@@ -33,9 +33,10 @@
 /** After a message, each of the next LIVELY turns looks for messages: more messages often follow. */
 #define LIVELY 64u
 
-/** While no function is added, one call in SELDOM looks at the port. Of the calls that test requests, one in SELDOM does all of Open MPI's
- * work. */
+/** While no function is added, one call in SELDOM looks at the port. */
 #define SELDOM 8u
+/** Of the calls that test requests, one in TESTS does all of Open MPI's work. */
+#define TESTS 8u
 
 static opal_mutex_t dn_ompi_progress_lock = OPAL_MUTEX_STATIC_INIT; /**< of the list of functions */
 
@@ -181,8 +182,9 @@ static inline int look_once(unsigned count)
 
 /** @name MPI_Test and its like
  * Programs call these functions again and again, between pieces of their own work. Where all messages are dimmnet's, a test of requests that
- * are under way looks for messages only. If it finds none, the requests are as they were. Open MPI's functions would make progress of all
- * that there is, and execute a fence: one call in SELDOM does so. Threads, and processes that share cores, leave all to these functions.
+ * are under way looks for messages only. If it finds none, the requests are as they were, since there are no other threads. Open MPI's
+ * functions would make progress of all that there is, as nonblocking collectives of other components, and execute a fence: one call in TESTS
+ * does so. Processes with threads, and those that share cores, leave all to these functions.
  */
 /** @{ */
 static inline bool is_under_way(const ompi_request_t *request)
@@ -210,7 +212,7 @@ static bool are_under_way(size_t count, ompi_request_t **requests)
 static bool look_in_vain(void)
 {
     return dn_ompi_carries_all() && !dn_ompi_shares_core() && !opal_using_threads()
-           && 0 != ++dn_ompi_progress.tests % SELDOM
+           && 0 != ++dn_ompi_progress.tests % TESTS
            && 0 == look_once(dn_load_relaxed(&dn_ompi_progress.count));
 }
 
@@ -274,7 +276,7 @@ static void hook_requests(void)
 
 static void unhook_requests(void)
 {
-    if (wait_for_one == ompi_request_functions.req_wait) {
+    if (wait_for_one == ompi_request_functions.req_wait && test_one == ompi_request_functions.req_test) {
         ompi_request_functions = dn_ompi_stock;
     }
 }

@@ -16,8 +16,9 @@
 #include <mpi.h>
 #include <string.h>
 
-/** TRIES: of each way; ROUND: calls until the next tries, as in coll_llcm_choice.c. WORDS: of a collective. */
-enum { TRIES = 32, ROUND = 4096, CALLS = ROUND + 3 * TRIES, WORDS = 1024, KINDS = 5 };
+/** BLOCK: tries of one way in a row; TRIES: of both ways; ROUND: calls until the next tries, as in coll_llcm_choice.c. FEW: calls before the
+ * first try, as COLL_LLCM_FEW. WORDS: of a collective. */
+enum { BLOCK = 8, TRIES = 64, ROUND = 4096, CALLS = ROUND + 2 * TRIES, FEW = 16, WORDS = 1024, KINDS = 5 };
 
 static uint64_t seed = 1;
 static uint64_t messages = 1;
@@ -99,12 +100,14 @@ static int calls_through_areas(MPI_Comm comm, const counter_t *counter, int kind
 
 static void verify_tries(MPI_Comm comm, const counter_t *counter, int kind, int first)
 {
-    const int by_areas = calls_through_areas(comm, counter, kind, first, first + TRIES);
-    const int by_messages = calls_through_areas(comm, counter, kind, first + TRIES, first + 2 * TRIES);
+    for (int round = first; round < first + TRIES; round += BLOCK) {
+        const int wanted = 0 != messages && 0 != (round - first) / BLOCK % 2 ? 0 : BLOCK;
+        const int through = calls_through_areas(comm, counter, kind, round, round + BLOCK);
 
-    if (TRIES != by_areas || (0 != messages ? 0 : TRIES) != by_messages) {
-        verify_fail("kind %d: of %d tries from call %d on, %d and %d went through areas", kind, TRIES, first,
-                    by_areas, by_messages);
+        if (wanted != through) {
+            verify_fail("kind %d: of %d tries from call %d on, %d went through areas", kind, BLOCK, round,
+                        through);
+        }
     }
 }
 
@@ -123,16 +126,18 @@ int main(int argc, char **argv)
     verify_that(2 == ranks, "this is for 2 ranks");
     MPI_Comm_dup(MPI_COMM_WORLD, &comm);
     counter_open(&counter, "coll_llcm_long_bytes");
+    verify_that((0 != messages ? 0 : FEW) == calls_through_areas(comm, &counter, 0, 0, FEW),
+                "the first calls went some other way");
     for (int kind = 0; kind < KINDS; kind++) {
         verify_tries(comm, &counter, kind, 0);
-        const int between = ROUND - 2 * TRIES;
-        const int through = calls_through_areas(comm, &counter, kind, 2 * TRIES, ROUND);
+        const int between = ROUND - TRIES;
+        const int through = calls_through_areas(comm, &counter, kind, TRIES, ROUND);
         verify_that(0 == through || between == through, "the way changes between the tries");
         int way[2] = {through, -through};
         MPI_Allreduce(MPI_IN_PLACE, way, 2, MPI_INT, MPI_MAX, comm);
         verify_that(way[0] == -way[1], "the ranks go different ways");
         verify_tries(comm, &counter, kind, ROUND);
-        calls_through_areas(comm, &counter, kind, ROUND + 2 * TRIES, CALLS);
+        calls_through_areas(comm, &counter, kind, ROUND + TRIES, CALLS);
     }
     counter_close(&counter);
     MPI_Comm_free(&comm);
