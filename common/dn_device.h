@@ -37,7 +37,7 @@
 #include "dn_turn.h"
 
 /** Version of all that a device sees of libdimmnet. Each change of that adds 1. */
-#define DN_DEVICE_VERSION 6
+#define DN_DEVICE_VERSION 7
 /** Most bytes of a device's name. Addresses hold the name. */
 #define DN_DEVICE_NAME_MAX 8
 
@@ -73,8 +73,9 @@ typedef struct dn_iface {
 
 /** What the core processor knows of a peer (dn_core.h). */
 typedef struct dn_core_peer {
-    struct dn_ship
-        *ship; /**< programs that this process and the peer have sent to each other; NULL: none yet */
+    struct dn_ship_out *ours; /**< programs that this process has sent to the peer; NULL: none yet */
+    /** Programs that the peer has sent to this process; NULL: none yet. Under dn_port_t::programs: threads of a device use it, too */
+    struct dn_ship_in *its;
     dn_queue_t operations; /**< dn_core_op_t with something left to send */
     dn_queue_t answers;    /**< dn_core_answer_t that wait for credit */
     uint32_t answering;    /**< number of entries in answers */
@@ -402,6 +403,7 @@ typedef struct dn_core_part {
 
 /** What a device passes to dn_core_alone(). */
 typedef struct dn_core_alone {
+    dn_peer_base_t *src; /**< the peer that has sent the message */
     /** Find a segment of this process among those that the device was told (dn_device_t::segment_register). @return 0:
      * the device does not know the segment. */
     int (*find)(void *arg, uint32_t sid, uint32_t generation, uint8_t **base_p, uint64_t *len_p);
@@ -438,8 +440,8 @@ dn_peer_t *dn_peer_nobody(void);
 DN_DEVICE_API dn_peer_base_t *dn_port_find_peer(dn_port_t *port, const uint64_t nonce[2]);
 /** Put into the port's list a peer that has sent first. Its ops are set, and it is NEW or LOST. */
 DN_DEVICE_API void dn_port_adopt(dn_port_t *port, dn_peer_base_t *peer);
-/** Take a peer off the port's list, as the device is about to free the peer. Channels that keep a pointer with the peer
- * are told (dn_lost_set()). */
+/** Take a peer off the port's list, as the device is about to free the peer: also one that the port has not met. Channels that keep a
+ * pointer with the peer are told (dn_lost_set()). */
 DN_DEVICE_API void dn_port_forget(dn_port_t *port, dn_peer_base_t *peer);
 /** A peer is gone: from now on its functions return DN_ERR_UNREACH. Its transfers in flight are signalled with this
  * error. */
@@ -472,15 +474,23 @@ DN_DEVICE_API dn_status_t dn_port_atomic(dn_peer_base_t *peer, const dn_amo_t *a
 /** Tell which part of a transfer a message is. The message may be malformed. */
 DN_DEVICE_API dn_core_part_t dn_core_part(unsigned tag, const void *message, size_t len);
 /**
- * Carry out a request of a message on DN_CHAN_CORE as soon as the message comes: an atomic operation, lines, a PUSH, or
- * a PULL whose answer is one message. Any thread may call, without the port's lock. The memory that @p alone names must
- * stay mapped during the call.
+ * Carry out a request of a message on DN_CHAN_CORE as soon as the message comes: an atomic operation, lines, a piece of a program, a PUSH,
+ * or a PULL whose answer is one message. Blocks or a program may describe the remote side.
  *
- * @param[in] behind  Not 0: an earlier message, for which this has returned DN_ERR_AGAIN, still waits for its handler.
+ * Ordering: the device calls in the order in which the peer has sent the messages.
+ *
+ * Threads: any thread may call, without the port's lock; for one peer one thread at a time. The device may hold a lock of its own: the call
+ *          takes none but dn_port_t::programs. The peer, and the memory that @p alone names, stay during the call. The port may forget the
+ *          peer meanwhile.
+ *
+ * @param[in] behind  Not 0: an earlier message, for which this has returned DN_ERR_AGAIN, still waits for its handler, or the handler runs.
  *
  * @retval DN_OK              the request is carried out, and answered if room() was called. The device drops the message.
- * @retval DN_ERR_AGAIN       nothing is done. The device gives the message to the handler, which does or refuses it.
+ * @retval DN_ERR_AGAIN       nothing is done; of a program that is refused only this is kept, that it cannot be found. The device gives
+ *                            the message to the handler, which does or refuses it.
  * @retval DN_ERR_UNSUPPORTED the message is no request, but for example an answer. The device gives it to the handler.
+ *
+ * Pinned by test/unit/dn_core_serves_programs_without_its_handler.c and test/device/memory_between.c.
  */
 DN_DEVICE_API dn_status_t dn_core_alone(const dn_core_alone_t *alone, unsigned tag, const void *message,
                                         size_t len, int behind);

@@ -137,6 +137,7 @@ static void dn_ofi_close(dn_iface_t *iface)
     dn_ofi_expire(ofi, 1);
     /* The port has released the peers that it knows. The watcher has met the others. */
     while (NULL != ofi->peers) {
+        dn_port_forget(iface->port, &ofi->peers->base);
         dn_ofi_release(&ofi->peers->base);
     }
     dn_ofi_linger(ofi);

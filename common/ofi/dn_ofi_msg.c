@@ -309,7 +309,8 @@ static void *dn_ofi_answer_room(void *arg, unsigned tag, size_t len)
 int dn_ofi_serve(dn_ofi_t *ofi, dn_ofi_peer_t *peer, dn_ofi_buffer_t *buffer)
 {
     dn_ofi_answer_t answer = {ofi, peer, NULL};
-    const dn_core_alone_t alone = {.find = dn_ofi_answer_find,
+    const dn_core_alone_t alone = {.src = &peer->base,
+                                   .find = dn_ofi_answer_find,
                                    .room = dn_ofi_answer_room,
                                    .arg = &answer,
                                    .llcm = ofi->iface.llcm,

@@ -9,14 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-dn_ship_t *dn_core_ship(dn_peer_base_t *peer)
-{
-    if (NULL == peer->core.ship) {
-        peer->core.ship = calloc(1, sizeof(*peer->core.ship));
-    }
-    return peer->core.ship;
-}
-
 /** Blocks of a walk, for one message. */
 typedef struct dn_core_list {
     uint32_t count;
@@ -85,23 +77,26 @@ static uint8_t *dn_core_describe(uint8_t *at, const dn_core_request_t *request, 
 /** Ship the program that an operation names, ahead of the operation's messages. DN_OK: the peer has the program. */
 static dn_status_t dn_core_send_program(dn_core_op_t *op)
 {
-    dn_ship_t *ship = dn_core_ship(op->peer);
+    dn_core_peer_t *core = &op->peer->core;
     dn_ship_piece_t piece;
     const uint8_t *bytes;
     size_t n;
 
-    dn_status_t status = NULL == ship ? DN_ERR_NOMEM : DN_OK;
+    if (NULL == core->ours) {
+        core->ours = calloc(1, sizeof(*core->ours));
+    }
+    dn_status_t status = NULL == core->ours ? DN_ERR_NOMEM : DN_OK;
     if (DN_OK == status && DN_SHIP_SLOTS == op->slot) {
-        status = dn_ship_out_enter(&ship->out, op->sides.remote_use.prog, &op->slot);
+        status = dn_ship_out_enter(core->ours, op->sides.remote_use.prog, &op->slot);
     }
     while (DN_OK == status) {
         status =
-            dn_ship_out_next(&ship->out, op->slot, op->peer->botf_max - sizeof(piece), &piece, &bytes, &n);
+            dn_ship_out_next(core->ours, op->slot, op->peer->botf_max - sizeof(piece), &piece, &bytes, &n);
         if (DN_INPROGRESS != status) {
             return status;
         }
         status = dn_botf(&op->peer->hot, DN_CHAN_CORE, DN_CORE_PROG, &piece, sizeof(piece), bytes, n);
-        if (DN_OK == status && dn_ship_out_sent(&ship->out, &piece, n)) {
+        if (DN_OK == status && dn_ship_out_sent(core->ours, &piece, n)) {
             dn_count(&op->peer->iface->port->counters.progs_sent, 1);
         }
     }
@@ -535,9 +530,9 @@ void dn_core_leave(dn_port_t *port, dn_peer_base_t *peer)
             dn_core_finish(port, op, DN_ERR_UNREACH);
         }
     }
-    if (NULL != peer->core.ship) {
+    if (NULL != peer->core.ours) {
         /* What it shipped stays: a peer that we have disconnected from may still send. */
-        dn_ship_out_reset(&peer->core.ship->out);
+        dn_ship_out_reset(peer->core.ours);
     }
 }
 
@@ -549,9 +544,15 @@ void dn_core_lost(dn_port_t *port, dn_peer_base_t *peer)
 
 void dn_core_forget(dn_peer_base_t *peer)
 {
-    if (NULL != peer->core.ship) {
-        dn_ship_in_clear(&peer->core.ship->in);
-        free(peer->core.ship);
-        peer->core.ship = NULL;
+    pthread_mutex_t *programs = &peer->iface->port->programs;
+
+    free(peer->core.ours);
+    peer->core.ours = NULL;
+    pthread_mutex_lock(programs);
+    if (NULL != peer->core.its) {
+        dn_ship_in_clear(peer->core.its);
+        free(peer->core.its);
+        peer->core.its = NULL;
     }
+    pthread_mutex_unlock(programs);
 }

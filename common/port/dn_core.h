@@ -78,7 +78,8 @@ void dn_core_leave(dn_port_t *port, dn_peer_base_t *peer);
 /** End the operations towards a lost peer, and drop the answers to it. */
 void dn_core_lost(dn_port_t *port, dn_peer_base_t *peer);
 
-/** Forget the programs of a peer that is about to be freed. dn_core_lost() was called for the peer before. */
+/** Forget the programs of a peer that is about to be freed. dn_core_lost() was called for the peer before. A thread of a device may still
+ * copy by a program that it keeps. The peer is LOST or FORGOTTEN, so dn_core_alone() begins no new table. */
 void dn_core_forget(dn_peer_base_t *peer);
 
 #endif

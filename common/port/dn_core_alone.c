@@ -4,8 +4,8 @@
  */
 /** @file
  * The part of the target's work that needs neither a call of its program nor the port's lock: the accesses to memory that a message asks
- * for. A device calls these functions when the message comes, in the thread that reads it. Messages that need tables of the port, as
- * programs that were shipped, are left to the handler. So is every refusal: refusals are made in one place.
+ * for. A device calls these functions when the message comes, in the thread that reads it. Of the port's tables they use the programs of the
+ * peer, which have a lock of their own. Every refusal is left to the handler: refusals are made in one place.
  */
 #include "dn_config.h"
 
@@ -123,31 +123,30 @@ static dn_status_t dn_core_amo_alone(const dn_core_alone_t *alone, const uint8_t
     return DN_OK;
 }
 
-/** Read the blocks of a PUSH or PULL, whose segment the device knows. */
+/** Read the remote side of a PUSH or PULL, whose segment the device knows. dn_core_end_side() ends the use of the side in any case. */
 static dn_status_t dn_core_side_alone(const dn_core_alone_t *alone, const dn_core_request_t *request,
-                                      const uint8_t *bytes, size_t len, dn_core_side_t *side,
-                                      uint8_t **base_p)
+                                      const uint8_t *bytes, size_t len, dn_core_side_t *side)
 {
     uint64_t room;
 
-    if (0 != (request->flags & DN_CORE_USE) || DN_OK != dn_core_read_blocks(side, request, bytes, len)
-        || !alone->find(alone->arg, request->sid, request->sid_generation, base_p, &room)) {
+    const dn_status_t status = 0 != (request->flags & DN_CORE_USE)
+                                   ? dn_core_read_use(alone->src, side, request, bytes, len)
+                                   : dn_core_read_blocks(side, request, bytes, len);
+    if (DN_OK != status
+        || !alone->find(alone->arg, request->sid, request->sid_generation, &side->memory, &room)
+        || DN_OK != dn_sg_check(&side->sg, side->base, side->total, room)) {
         return DN_ERR_AGAIN;
     }
-    return DN_OK == dn_sg_check(&side->sg, 0, side->total, room) ? DN_OK : DN_ERR_AGAIN;
+    return DN_OK;
 }
 
 static dn_status_t dn_core_push_alone(const dn_core_alone_t *alone, const dn_core_request_t *request,
-                                      const uint8_t *bytes, size_t len)
+                                      const dn_core_side_t *side, const uint8_t *bytes, size_t len)
 {
     const int last = 0 != (request->flags & DN_CORE_LAST);
-    dn_core_side_t side;
-    uint8_t *base;
     void *answer = NULL;
-    dn_sg_cursor_t to;
 
-    dn_status_t status = dn_core_side_alone(alone, request, bytes, len, &side, &base);
-    if (DN_OK != status || len - side.len != side.total) {
+    if (!dn_core_data_fit(request, side, len)) {
         return DN_ERR_AGAIN;
     }
     if (last) {
@@ -156,42 +155,62 @@ static dn_status_t dn_core_push_alone(const dn_core_alone_t *alone, const dn_cor
             return DN_ERR_AGAIN;
         }
     }
-    dn_sg_start(&to, &side.sg, (uintptr_t) base, side.total);
-    dn_sg_scatter(&to, bytes + side.len, side.total);
+    dn_core_put_data(side, bytes, len);
     if (last) {
-        status = dn_core_put_status(alone->llcm, alone->llcm_len, request);
-        const dn_core_reply_t reply = {.id = request->id, .status = status};
+        const dn_core_reply_t reply = {.id = request->id,
+                                       .status = dn_core_put_status(alone->llcm, alone->llcm_len, request),
+                                       .flags = request->flags & DN_CORE_USE};
         memcpy(answer, &reply, sizeof(reply));
     }
     return DN_OK;
 }
 
 static dn_status_t dn_core_pull_alone(const dn_core_alone_t *alone, const dn_core_request_t *request,
-                                      const uint8_t *bytes, size_t len)
+                                      const dn_core_side_t *side)
 {
-    dn_core_side_t side;
-    uint8_t *base;
     dn_sg_cursor_t from;
 
-    if (DN_OK != dn_core_side_alone(alone, request, bytes, len, &side, &base) || 0 == side.total) {
+    if (0 == side->total) {
         return DN_ERR_AGAIN;
     }
-    uint8_t *answer = alone->room(alone->arg, DN_CORE_PULL_DATA, sizeof(dn_core_reply_t) + side.total);
+    uint8_t *answer = alone->room(alone->arg, DN_CORE_PULL_DATA, sizeof(dn_core_reply_t) + side->total);
     if (NULL == answer) {
         return DN_ERR_AGAIN;
     }
-    const dn_core_reply_t reply = {.id = request->id, .off = request->off, .len = side.total};
+    const dn_core_reply_t reply = {
+        .id = request->id, .flags = request->flags & DN_CORE_USE, .off = request->off, .len = side->total};
     memcpy(answer, &reply, sizeof(reply));
-    dn_sg_start(&from, &side.sg, (uintptr_t) base, side.total);
-    dn_sg_gather(answer + sizeof(reply), &from, side.total);
+    dn_core_start_side(&from, side, &side->sg);
+    dn_sg_gather(answer + sizeof(reply), &from, side->total);
     return DN_OK;
+}
+
+static dn_status_t dn_core_transfer_alone(const dn_core_alone_t *alone, unsigned tag, const uint8_t *bytes,
+                                          size_t len)
+{
+    dn_core_request_t request;
+    dn_core_side_t side;
+
+    if (sizeof(request) > len) {
+        return DN_ERR_AGAIN;
+    }
+    memcpy(&request, bytes, sizeof(request));
+    bytes += sizeof(request);
+    len -= sizeof(request);
+    dn_status_t status = dn_core_side_alone(alone, &request, bytes, len, &side);
+    if (DN_OK == status) {
+        status = DN_CORE_PUSH == tag
+                     ? dn_core_push_alone(alone, &request, &side, bytes + side.len, len - side.len)
+                     : dn_core_pull_alone(alone, &request, &side);
+    }
+    dn_core_end_side(alone->src, &side);
+    return status;
 }
 
 dn_status_t dn_core_alone(const dn_core_alone_t *alone, unsigned tag, const void *message, size_t len,
                           int behind)
 {
     const uint8_t *bytes = message;
-    dn_core_request_t request;
 
     switch (tag) {
     case DN_CORE_AMO:
@@ -204,14 +223,10 @@ dn_status_t dn_core_alone(const dn_core_alone_t *alone, unsigned tag, const void
     case DN_CORE_PUSH:
     case DN_CORE_PULL:
         /* The last message of a PUSH says that all are stored: it does not overtake one that waits for the handler. */
-        if (behind || sizeof(request) > len) {
-            return DN_ERR_AGAIN;
-        }
-        memcpy(&request, bytes, sizeof(request));
-        bytes += sizeof(request);
-        len -= sizeof(request);
-        return DN_CORE_PUSH == tag ? dn_core_push_alone(alone, &request, bytes, len)
-                                   : dn_core_pull_alone(alone, &request, bytes, len);
+        return behind ? DN_ERR_AGAIN : dn_core_transfer_alone(alone, tag, bytes, len);
+    case DN_CORE_PROG:
+        /* A transfer that waits for the handler may name the program that is in the slot now. */
+        return behind || DN_OK != dn_core_take_piece(alone->src, bytes, len, 1) ? DN_ERR_AGAIN : DN_OK;
     default:
         return DN_ERR_UNSUPPORTED;
     }

@@ -193,16 +193,13 @@ static inline uint64_t dn_core_piece(const dn_peer_base_t *peer, uint64_t off, u
     return 0 == peer->cut || most < peer->cut ? most : most - (off + most) % peer->cut;
 }
 
-/** The programs that this process and a peer have of each other. NULL: memory ran out. */
-dn_ship_t *dn_core_ship(dn_peer_base_t *peer);
-
 /** The remote side of a transfer, as a message describes it to the target. */
 typedef struct dn_core_side {
-    dn_segment_t *segment;
-    dn_sg_t sg; /**< describes `block`, or `use` */
+    uint8_t *memory; /**< of the segment */
+    dn_sg_t sg;      /**< describes `block`, or `use` */
     dn_block_t block[DN_CORE_NEAR_BLOCKS];
     dn_prog_use_t use;
-    dn_ship_prog_t *prog; /**< the program of `use` */
+    dn_ship_prog_t *prog; /**< the program of `use`, which is kept; NULL: there is none */
     uint64_t base;        /**< offset in the segment that `sg` starts from, in bytes */
     uint64_t total;       /**< bytes of the whole side */
     uint64_t at;          /**< bytes of the side before the data of this message */
@@ -231,6 +228,45 @@ dn_status_t dn_core_run(uint8_t *base, uint64_t len, const dn_core_amo_t *messag
 /** Copy the blocks out of a message. DN_ERR_PROTO: malformed. */
 dn_status_t dn_core_read_blocks(dn_core_side_t *side, const dn_core_request_t *request, const uint8_t *bytes,
                                 size_t len);
+
+/** Copy a use out of a message, find its program, and keep the program until dn_core_end_side(). DN_ERR_PROTO: the message is malformed, or
+ * the program was not shipped. */
+dn_status_t dn_core_read_use(const dn_peer_base_t *src, dn_core_side_t *side,
+                             const dn_core_request_t *request, const uint8_t *bytes, size_t len);
+/** Leave the program of a side, if it keeps one. */
+void dn_core_end_side(const dn_peer_base_t *src, dn_core_side_t *side);
+/** Leave a program of a peer that a side has kept. */
+void dn_core_leave_its(const dn_peer_base_t *src, dn_ship_prog_t *prog);
+/**
+ * Take a message with a piece of a program.
+ * @param[in] alone  Not 0: the caller is dn_core_alone(), without the port's lock.
+ * @retval DN_ERR_PROTO  the piece is refused.
+ * @retval DN_ERR_NOMEM  the peer has no table, and there is no memory for one, or @p alone and the peer is lost.
+ */
+dn_status_t dn_core_take_piece(dn_peer_base_t *src, const uint8_t *bytes, size_t len, int alone);
+
+/** Start a walk through a side that has been checked. */
+static inline void dn_core_start_side(dn_sg_cursor_t *cursor, const dn_core_side_t *side, const dn_sg_t *sg)
+{
+    dn_sg_start(cursor, sg, (uintptr_t) side->memory + side->base, side->total);
+}
+
+/** Do so many bytes of data belong to a message of a PUSH? */
+static inline int dn_core_data_fit(const dn_core_request_t *request, const dn_core_side_t *side,
+                                   uint64_t data)
+{
+    return 0 != (request->flags & DN_CORE_USE) ? data <= side->total - side->at : data == side->total;
+}
+
+/** Store the data of a message of a PUSH. The side has been checked. */
+static inline void dn_core_put_data(const dn_core_side_t *side, const uint8_t *bytes, uint64_t len)
+{
+    dn_sg_cursor_t to;
+
+    dn_core_start_side(&to, side, &side->sg);
+    dn_sg_skip(&to, side->at);
+    dn_sg_scatter(&to, bytes, len);
+}
 
 /** Serve a message of an initiator. @return 0: the message is malformed. */
 int dn_core_serve(dn_port_t *port, dn_peer_base_t *src, unsigned tag, const uint8_t *bytes, size_t len);

@@ -83,7 +83,7 @@ void dn_core_asks_nothing(dn_core_op_t *op)
 void dn_core_leave_program(dn_core_op_t *op)
 {
     if (op->ships && DN_SHIP_SLOTS != op->slot) {
-        dn_ship_out_leave(&op->peer->core.ship->out, op->slot);
+        dn_ship_out_leave(op->peer->core.ours, op->slot);
         op->slot = DN_SHIP_SLOTS;
     }
 }

@@ -60,7 +60,7 @@ static void dn_core_answer_free(dn_core_answer_t *answer)
 {
     answer->peer->core.answering--;
     if (NULL != answer->prog) {
-        dn_ship_in_leave(&answer->peer->core.ship->in, answer->prog);
+        dn_core_leave_its(answer->peer, answer->prog);
     }
     free(answer);
 }
@@ -144,13 +144,46 @@ dn_status_t dn_core_read_blocks(dn_core_side_t *side, const dn_core_request_t *r
     return DN_OK;
 }
 
-/** Copy a use out of a message, and find its program. DN_ERR_PROTO: the message is malformed, or the program was not shipped. */
-static dn_status_t dn_core_read_use(const dn_peer_base_t *src, dn_core_side_t *side,
-                                    const dn_core_request_t *request, const uint8_t *bytes, size_t len)
+/** Find a program of a peer, and keep it. */
+static dn_status_t dn_core_keep_its(const dn_peer_base_t *src, uint32_t slot, uint64_t id,
+                                    dn_ship_prog_t **prog_p)
+{
+    pthread_mutex_t *programs = &src->iface->port->programs;
+
+    pthread_mutex_lock(programs);
+    const dn_status_t status =
+        NULL == src->core.its ? DN_ERR_PROTO : dn_ship_in_find(src->core.its, slot, id, prog_p);
+    if (DN_OK == status) {
+        dn_ship_in_keep(*prog_p);
+    }
+    pthread_mutex_unlock(programs);
+    return status;
+}
+
+void dn_core_leave_its(const dn_peer_base_t *src, dn_ship_prog_t *prog)
+{
+    pthread_mutex_t *programs = &src->iface->port->programs;
+
+    pthread_mutex_lock(programs);
+    dn_ship_in_leave(src->core.its, prog);
+    pthread_mutex_unlock(programs);
+}
+
+void dn_core_end_side(const dn_peer_base_t *src, dn_core_side_t *side)
+{
+    if (NULL != side->prog) {
+        dn_core_leave_its(src, side->prog);
+        side->prog = NULL;
+    }
+}
+
+dn_status_t dn_core_read_use(const dn_peer_base_t *src, dn_core_side_t *side,
+                             const dn_core_request_t *request, const uint8_t *bytes, size_t len)
 {
     dn_core_use_t use;
 
-    if (0 != (request->flags & DN_CORE_NEAR) || sizeof(use) > len || NULL == src->core.ship) {
+    side->prog = NULL;
+    if (0 != (request->flags & DN_CORE_NEAR) || sizeof(use) > len) {
         return DN_ERR_PROTO;
     }
     memcpy(&use, bytes, sizeof(use));
@@ -161,7 +194,7 @@ static dn_status_t dn_core_read_use(const dn_peer_base_t *src, dn_core_side_t *s
     side->base = use.roff;
     side->total = use.len;
     side->at = use.at;
-    const dn_status_t status = dn_ship_in_find(&src->core.ship->in, request->blocks, use.id, &side->prog);
+    const dn_status_t status = dn_core_keep_its(src, request->blocks, use.id, &side->prog);
     if (DN_OK == status) {
         side->use = (dn_prog_use_t){side->prog->prog, use.count, use.extent};
         side->sg = (dn_sg_t){.use = &side->use};
@@ -184,7 +217,7 @@ static dn_segment_t *dn_core_segment(dn_port_t *port, const dn_peer_base_t *src,
     return segment;
 }
 
-/** Copy the description of a side out of a message and check it. */
+/** Copy the description of a side out of a message and check it. DN_OK: dn_core_end_side() ends the use of the side. */
 static dn_status_t dn_core_read_side(dn_port_t *port, const dn_peer_base_t *src, dn_core_side_t *side,
                                      const dn_core_request_t *request, const uint8_t *bytes, size_t len)
 {
@@ -192,18 +225,17 @@ static dn_status_t dn_core_read_side(dn_port_t *port, const dn_peer_base_t *src,
                              ? dn_core_read_use(src, side, request, bytes, len)
                              : dn_core_read_blocks(side, request, bytes, len);
     if (DN_OK == status) {
-        side->segment = dn_core_segment(port, src, request->sid, request->sid_generation, &status);
+        const dn_segment_t *segment =
+            dn_core_segment(port, src, request->sid, request->sid_generation, &status);
+        if (NULL != segment) {
+            side->memory = segment->base;
+            status = dn_sg_check(&side->sg, side->base, side->total, segment->key.len);
+        }
     }
-    if (DN_OK == status) {
-        status = dn_sg_check(&side->sg, side->base, side->total, side->segment->key.len);
+    if (DN_OK != status) {
+        dn_core_end_side(src, side);
     }
     return status;
-}
-
-/** Start a walk through a side that has been checked. */
-static void dn_core_start_side(dn_sg_cursor_t *cursor, const dn_core_side_t *side, const dn_sg_t *sg)
-{
-    dn_sg_start(cursor, sg, (uintptr_t) side->segment->base + side->base, side->total);
 }
 
 static int dn_core_on_push(dn_port_t *port, dn_peer_base_t *src, const dn_core_request_t *request,
@@ -216,14 +248,13 @@ static int dn_core_on_push(dn_port_t *port, dn_peer_base_t *src, const dn_core_r
         return 0;
     }
     const uint64_t data = len - side.len;
-    if (0 != (request->flags & DN_CORE_USE) ? data > side.total - side.at : data != side.total) {
+    if (!dn_core_data_fit(request, &side, data)) {
+        dn_core_end_side(src, &side);
         return 0;
     }
     if (DN_OK == status) {
-        dn_sg_cursor_t to;
-        dn_core_start_side(&to, &side, &side.sg);
-        dn_sg_skip(&to, side.at);
-        dn_sg_scatter(&to, bytes + side.len, data);
+        dn_core_put_data(&side, bytes + side.len, data);
+        dn_core_end_side(src, &side);
         dn_peer_move(src);
         status = dn_core_put_status(port->llcm.base, port->config.llcm_bytes, request);
     }
@@ -241,7 +272,11 @@ static int dn_core_on_pull(dn_port_t *port, dn_peer_base_t *src, const dn_core_r
     dn_core_side_t side;
 
     dn_status_t status = dn_core_read_side(port, src, &side, request, bytes, len);
-    if (DN_ERR_PROTO == status || 0 == side.total) {
+    if (DN_ERR_PROTO == status) {
+        return 0;
+    }
+    if (0 == side.total) {
+        dn_core_end_side(src, &side);
         return 0;
     }
     const dn_core_reply_t reply = {.id = request->id,
@@ -256,12 +291,13 @@ static int dn_core_on_pull(dn_port_t *port, dn_peer_base_t *src, const dn_core_r
     const size_t blocks = dn_sg_listed(&side.sg);
     dn_core_answer_t *answer = dn_core_answer_new(port, src, DN_CORE_PULL_DATA, &reply, blocks);
     if (NULL == answer) {
+        dn_core_end_side(src, &side);
         return 1;
     }
     answer->sid = request->sid;
     answer->sid_generation = request->sid_generation;
     if (NULL != side.prog) {
-        dn_ship_in_keep(side.prog);
+        /* The answer leaves the program. */
         answer->prog = side.prog;
         dn_core_start_side(&answer->at, &side, &side.sg);
     } else {
@@ -273,18 +309,39 @@ static int dn_core_on_pull(dn_port_t *port, dn_peer_base_t *src, const dn_core_r
     return 1;
 }
 
+dn_status_t dn_core_take_piece(dn_peer_base_t *src, const uint8_t *bytes, size_t len, int alone)
+{
+    pthread_mutex_t *programs = &src->iface->port->programs;
+    dn_ship_piece_t piece;
+    dn_status_t status = DN_ERR_NOMEM;
+
+    if (sizeof(piece) > len) {
+        return DN_ERR_PROTO;
+    }
+    memcpy(&piece, bytes, sizeof(piece));
+    pthread_mutex_lock(programs);
+    /* A peer is LOST or FORGOTTEN before dn_core_forget() takes the lock. So a thread of a device makes no table behind dn_core_forget(), which
+     * nobody would free. */
+    if (NULL == src->core.its && (!alone || DN_PEER_LOST > dn_load_acquire_u32(&src->life))) {
+        src->core.its = calloc(1, sizeof(*src->core.its));
+    }
+    if (NULL != src->core.its) {
+        const int taken = dn_ship_in_piece(src->core.its, &piece, bytes + sizeof(piece), len - sizeof(piece));
+        status = taken ? DN_OK : DN_ERR_PROTO;
+    }
+    pthread_mutex_unlock(programs);
+    return status;
+}
+
 /** Take a piece of a program that is shipped. Later transfers name the program. */
 static int dn_core_on_program(dn_port_t *port, dn_peer_base_t *src, const uint8_t *bytes, size_t len)
 {
-    dn_ship_t *ship = dn_core_ship(src);
-    dn_ship_piece_t piece;
+    const dn_status_t status = dn_core_take_piece(src, bytes, len, 0);
 
-    if (NULL == ship) {
+    if (DN_ERR_NOMEM == status) {
         dn_core_cut_off(port, src, "no memory to answer");
-        return 1;
     }
-    memcpy(&piece, bytes, sizeof(piece));
-    return dn_ship_in_piece(&ship->in, &piece, bytes + sizeof(piece), len - sizeof(piece));
+    return DN_ERR_PROTO != status;
 }
 
 static void dn_core_on_amo(dn_port_t *port, dn_peer_base_t *src, const dn_core_amo_t *message)
@@ -427,7 +484,7 @@ int dn_core_serve(dn_port_t *port, dn_peer_base_t *src, unsigned tag, const uint
     case DN_CORE_LINES:
         return dn_core_put_lines(port->llcm.base, port->config.llcm_bytes, bytes, len);
     case DN_CORE_PROG:
-        return sizeof(dn_ship_piece_t) <= len && dn_core_on_program(port, src, bytes, len);
+        return dn_core_on_program(port, src, bytes, len);
     default:
         return 0;
     }

@@ -139,13 +139,14 @@ static void dn_port_place_bell(dn_port_t *port)
     }
 }
 
-static void dn_port_init_lock(dn_port_t *port)
+static void dn_port_init_locks(dn_port_t *port)
 {
     pthread_mutexattr_t attr;
     pthread_mutexattr_init(&attr);
     pthread_mutexattr_settype(&attr, PTHREAD_MUTEX_RECURSIVE);
     pthread_mutex_init(&port->lock, &attr);
     pthread_mutexattr_destroy(&attr);
+    pthread_mutex_init(&port->programs, NULL);
 }
 
 /** Copy a string of the configuration, for devices that are opened late. */
@@ -175,6 +176,7 @@ static void dn_port_free(dn_port_t *port)
 {
     free(port->llcm_memory);
     pthread_mutex_destroy(&port->lock);
+    pthread_mutex_destroy(&port->programs);
     free(port->provider_include);
     free(port->provider_exclude);
     free(port->group);
@@ -222,7 +224,7 @@ dn_status_t dn_open(const char *spec, const dn_job_t *job, const dn_config_t *co
     if (NULL == port) {
         return DN_ERR_NOMEM;
     }
-    dn_port_init_lock(port);
+    dn_port_init_locks(port);
     port->job = *job;
     port->threads = job->threads;
     port->process = getpid();

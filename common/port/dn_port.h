@@ -59,8 +59,11 @@ struct dn_port {
     dn_peer_base_t *peers;
     pthread_mutex_t lock; /**< recursive; taken only where `threads` is set */
     unsigned depth;       /**< depth of the lock, where it is taken */
-    uint32_t own_bell;    /**< the bell, where no device has one that peers ring themselves */
-    uint32_t *bell;       /**< dn_bell(); it stays the same from dn_open() on */
+    /** Of dn_core_peer_t::its of all peers, which threads of devices use without the port's lock. Always taken, and the last lock that is
+     * taken: neither the port's lock nor a device's is taken under it. No byte of a transfer moves under it */
+    pthread_mutex_t programs;
+    uint32_t own_bell; /**< the bell, where no device has one that peers ring themselves */
+    uint32_t *bell;    /**< dn_bell(); it stays the same from dn_open() on */
     dn_job_t job;
     dn_config_t config;
     char *provider_include, *provider_exclude; /**< copies of the strings of `config` */

@@ -228,19 +228,21 @@ static int dn_ship_in_finish(dn_ship_in_t *in)
 
 int dn_ship_in_piece(dn_ship_in_t *in, const dn_ship_piece_t *piece, const uint8_t *bytes, size_t n)
 {
+    const int fresh = 0 != (piece->flags & DN_SHIP_FRESH);
+
     if (DN_SHIP_SLOTS <= piece->slot || piece->at > piece->len || n > piece->len - piece->at
         || (0 == n && 0 != piece->len)) {
         return 0;
     }
-    if (0 != (piece->flags & DN_SHIP_FRESH)) {
+    if (0 != piece->at
+        && (fresh || NULL == in->coming || piece->id != in->expect.id || piece->slot != in->expect.slot
+            || piece->len != in->expect.len || piece->at != in->expect.at)) {
+        return 0;
+    }
+    if (fresh) {
         dn_ship_in_clear(in);
     }
-    if (0 == piece->at) {
-        if (!dn_ship_in_begin(in, piece)) {
-            return 0;
-        }
-    } else if (NULL == in->coming || piece->id != in->expect.id || piece->slot != in->expect.slot
-               || piece->len != in->expect.len || piece->at != in->expect.at) {
+    if (0 == piece->at && !dn_ship_in_begin(in, piece)) {
         return 0;
     }
     if (0 == n) {
@@ -271,7 +273,9 @@ void dn_ship_in_keep(dn_ship_prog_t *prog)
 void dn_ship_in_leave(dn_ship_in_t *in, dn_ship_prog_t *prog)
 {
     if (0 == --prog->users) {
-        in->bytes -= prog->len;
+        if (NULL != in) {
+            in->bytes -= prog->len;
+        }
         dn_prog_free(prog->prog);
         free(prog);
     }

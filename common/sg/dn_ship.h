@@ -19,7 +19,8 @@
  *
  * A receiver takes no more than DN_SHIP_SLOTS programs, and a bounded number of bytes, whatever a peer sends.
  *
- * Threads: one thread at a time.
+ * Threads: one thread at a time for each table. A program that is kept may be walked by any thread, as a program never changes; to keep
+ * it, and to leave it, are uses of the table.
  *
  * Pinned by test/unit/dn_ship_sends_each_program_once.c and dn_ship_takes_no_more_than_its_bounds.c.
  */
@@ -126,7 +127,10 @@ typedef struct dn_ship_in {
 
 /**
  * Take a piece. Piece and bytes may be anything, in memory that the peer cannot change meanwhile.
- * @return 1: taken; 0: the piece is malformed, or the program is more than may be kept. The program cannot be found then.
+ *
+ * @return 1: taken; 0: refused. A piece that is malformed, or is not the next one, changes nothing. Else the program is more than may be
+ *         kept, or is no program, or there is no memory for it: it cannot be found then. In each case the caller may give the piece again,
+ *         before any other piece. Only that memory is there by then can make a difference.
  */
 int dn_ship_in_piece(dn_ship_in_t *in, const dn_ship_piece_t *piece, const uint8_t *bytes, size_t n);
 
@@ -140,16 +144,11 @@ dn_status_t dn_ship_in_find(const dn_ship_in_t *in, uint32_t slot, uint64_t id, 
 
 /** Keep a program, also when its slot goes to another program. dn_ship_in_leave() ends this. */
 void dn_ship_in_keep(dn_ship_prog_t *prog);
+/** @param[in] in  NULL: the table was cleared, and is gone. */
 void dn_ship_in_leave(dn_ship_in_t *in, dn_ship_prog_t *prog);
 
 /** Empty all slots. Programs that transfers keep live until these leave them. */
 void dn_ship_in_clear(dn_ship_in_t *in);
 /** @} */
-
-/** Both tables, of one peer. */
-typedef struct dn_ship {
-    dn_ship_out_t out;
-    dn_ship_in_t in;
-} dn_ship_t;
 
 #endif

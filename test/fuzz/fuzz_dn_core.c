@@ -45,7 +45,7 @@ static void settle(void)
 
     for (unsigned turn = 0; turn < TURNS && 0 != dn_progress(port); turn++) {
     }
-    DN_FUZZ_CHECK(NULL == peer->core.ship || 2u * DN_SHIP_BYTES >= peer->core.ship->in.bytes);
+    DN_FUZZ_CHECK(NULL == peer->core.its || 2u * DN_SHIP_BYTES >= peer->core.its->bytes);
     dn_core_lost(port, peer);
     dn_core_forget(peer);
     while (0 != dn_progress(port)) {
