@@ -42,6 +42,7 @@ static void dn_ipnuma_free(dn_ipnuma_t *ipnuma)
     dn_lull_close(&ipnuma->service.lull);
     dn_guests_close(&ipnuma->guests);
     dn_ipnuma_regions_close(&ipnuma->regions);
+    free(ipnuma->segment);
     dn_ipnuma_map_close(&ipnuma->map);
     pthread_mutex_destroy(&ipnuma->lock);
     free(ipnuma->cipher);
@@ -166,6 +167,7 @@ static void dn_ipnuma_close(dn_iface_t *iface)
     dn_ipnuma_service_stop(ipnuma);
     /* The port has released the peers that it knows. The thread has met the others. */
     while (NULL != ipnuma->peers) {
+        dn_port_forget(iface->port, &ipnuma->peers->base);
         dn_ipnuma_release(&ipnuma->peers->base);
     }
     dn_ipnuma_lock(ipnuma);

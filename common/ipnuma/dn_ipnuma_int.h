@@ -14,7 +14,7 @@
  *   dn_ipnuma_greet    HELLO, CHALLENGE, PROOF
  *   dn_ipnuma_serve    work on TLPs that come
  *   dn_ipnuma_op       PUSH, PULL and atomics as TLPs that go
- *   dn_ipnuma_msg      AOTF, lines and BOTF
+ *   dn_ipnuma_msg      AOTF, lines and BOTF; requests of messages that need no handler
  *   dn_ipnuma_peer     peers come and go
  *   dn_ipnuma_service  the thread, turns, timers
  *   dn_ipnuma_socket   UDP
@@ -82,6 +82,7 @@ typedef struct dn_ipnuma_message {
     uint32_t cost; /**< credit that the message uses */
     uint8_t channel;
     uint8_t tag;
+    uint8_t later; /**< not 0: a request that waits for its handler, as those behind it do: dn_core_alone() */
     _Alignas(8) uint8_t bytes[];
 } dn_ipnuma_message_t;
 
@@ -227,6 +228,7 @@ struct dn_ipnuma_peer {
     enum dn_ipnuma_owner owner;
     int contends;                      /**< not 0: the peer runs only on cores where this process may run */
     dn_ipnuma_message_t *first, *last; /**< for handlers */
+    uint32_t later;   /**< sum of dn_ipnuma_message_t::later of these, and of those whose handlers run */
     uint64_t waiting; /**< this process itself: credit of messages that no handler has taken */
     uint32_t depth;   /**< its handlers that run now, one inside the other */
     int queued;       /**< in ipnuma->ready */
@@ -257,6 +259,13 @@ struct dn_ipnuma_op {
     int sent;          /**< not 0: all of the operation is in the stream */
     dn_status_t status;
 };
+
+/** A segment of this process. */
+typedef struct dn_ipnuma_segment {
+    uint64_t at;  /**< the address of its region */
+    uint64_t len; /**< 0: there is none */
+    uint32_t generation;
+} dn_ipnuma_segment_t;
 
 /** A process that has said a HELLO which needs the key. It has still to prove that the HELLO is new, and not a copy. */
 typedef struct dn_ipnuma_applicant {
@@ -304,6 +313,8 @@ struct dn_ipnuma {
     dn_ipnuma_where_t where;
     dn_guests_t guests;
     dn_ipnuma_regions_t regions;
+    dn_ipnuma_segment_t *segment; /**< by sid: messages name segments so */
+    uint32_t nsegments;
     uint32_t peers_at, peers_mask; /**< the addresses that regions let in: dn_ipnuma_region_t */
     dn_ipnuma_map_t map;
     int shared; /**< not 0: the LLCM is in the shared region table */
@@ -476,6 +487,9 @@ void dn_ipnuma_end_ops(dn_ipnuma_t *ipnuma, dn_ipnuma_peer_t *peer, int signal);
 int dn_ipnuma_signal(dn_ipnuma_t *ipnuma);
 void dn_ipnuma_segment_register(dn_iface_t *iface, void *base, dn_key_t *key);
 void dn_ipnuma_segment_unregister(dn_iface_t *iface, const dn_key_t *key);
+/** Find a segment that lets a process in. @param[in] peer  IPv4 address of the process. @return NULL: there is none. */
+uint8_t *dn_ipnuma_segment_find(const dn_ipnuma_t *ipnuma, uint32_t sid, uint32_t generation, uint32_t peer,
+                                uint64_t *len_p);
 /** @} */
 
 /** @name dn_ipnuma_msg.c */
@@ -487,6 +501,9 @@ void dn_ipnuma_kick(dn_peer_t *peer, dn_window_t *window, unsigned channel, unsi
 dn_status_t dn_ipnuma_aotf(dn_peer_t *peer, uint64_t off, uint64_t value, size_t size);
 dn_status_t dn_ipnuma_line(dn_peer_t *peer, uint64_t off, const void *data, size_t len, uint64_t flag);
 dn_status_t dn_ipnuma_fence(dn_peer_t *peer);
+/** Do what a message on DN_CHAN_CORE that came asks for, if it needs no handler. @return 0: the handler is needed, and the message's `later`
+ * may be set. */
+int dn_ipnuma_carry_out(dn_ipnuma_pc_t *pc, dn_ipnuma_message_t *message);
 /** Credit that a message costs. */
 uint32_t dn_ipnuma_cost(size_t len);
 /** Join, if this process has not joined yet, and look whether operations may go to a peer. The lock is held. */
@@ -532,6 +549,8 @@ int dn_ipnuma_find_dead(dn_ipnuma_t *ipnuma);
 /** @{ */
 int dn_ipnuma_progress(dn_iface_t *iface);
 int dn_ipnuma_recv(dn_peer_base_t *peer, int max);
+/** Give credit back to the sender of a message that is done. When the credit is worth a packet, tell the sender. */
+void dn_ipnuma_give_credit(dn_ipnuma_pc_t *pc, uint32_t cost);
 /** A thread of the program sleeps now: the service thread reads, until a thread of the program takes a turn. */
 void dn_ipnuma_hand_on(dn_iface_t *iface);
 /** Read the datagrams that came, and do all work that is due. If another thread of the program sleeps, its bell is rung when the lock is let

@@ -3,7 +3,8 @@
  * Copyright (c) 2026 The dimmnet authors
  */
 /** @file
- * AOTF, lines and BOTF. A process reaches itself without TLPs.
+ * AOTF, lines and BOTF. A process reaches itself without TLPs. What messages ask of memory is done when they come, as what TLPs ask is: in the
+ * order of the stream, and without the program.
  */
 #include "dn_config.h"
 
@@ -138,6 +139,7 @@ static dn_ipnuma_message_t *dn_ipnuma_own_message(unsigned channel, unsigned tag
         message->cost = dn_ipnuma_cost(len);
         message->channel = (uint8_t) channel;
         message->tag = (uint8_t) tag;
+        message->later = 0;
     }
     return message;
 }
@@ -215,7 +217,7 @@ static void dn_ipnuma_two_copy(dn_ipnuma_two_t *two, uint8_t *to, size_t len)
 }
 
 /** Append a message that was let in. */
-static void dn_ipnuma_put(dn_ipnuma_pc_t *pc, unsigned channel, unsigned tag, dn_ipnuma_two_t two)
+static void dn_ipnuma_append(dn_ipnuma_pc_t *pc, unsigned channel, unsigned tag, dn_ipnuma_two_t two)
 {
     const size_t len = two.len[0] + two.len[1];
     size_t left = len;
@@ -239,6 +241,12 @@ static void dn_ipnuma_put(dn_ipnuma_pc_t *pc, unsigned channel, unsigned tag, dn
         }
         left -= tlp.len;
     } while (0 != left);
+}
+
+/** Send a message that was let in. */
+static void dn_ipnuma_put(dn_ipnuma_pc_t *pc, unsigned channel, unsigned tag, dn_ipnuma_two_t two)
+{
+    dn_ipnuma_append(pc, channel, tag, two);
     dn_ipnuma_go(pc);
 }
 
@@ -323,6 +331,70 @@ void dn_ipnuma_kick(dn_peer_t *hot, dn_window_t *window, unsigned channel, unsig
     dn_ipnuma_unlock(ipnuma);
     free(message);
     dn_ipnuma_count(ipnuma, len);
+}
+
+/* Requests that need no handler */
+
+/** An answer to the other side. */
+typedef struct dn_ipnuma_answer {
+    dn_ipnuma_pc_t *pc;
+    dn_ipnuma_message_t *message; /**< NULL: there is none */
+} dn_ipnuma_answer_t;
+
+static int dn_ipnuma_answer_find(void *arg, uint32_t sid, uint32_t generation, uint8_t **base_p,
+                                 uint64_t *len_p)
+{
+    const dn_ipnuma_pc_t *pc = ((const dn_ipnuma_answer_t *) arg)->pc;
+
+    *base_p = dn_ipnuma_segment_find(pc->ipnuma, sid, generation, pc->where.ip, len_p);
+    return NULL != *base_p;
+}
+
+/** As dn_ipnuma_charge(), but that nothing is read: a datagram is just being read. */
+static void *dn_ipnuma_answer_room(void *arg, unsigned tag, size_t len)
+{
+    dn_ipnuma_answer_t *answer = arg;
+    dn_ipnuma_peer_t *peer = answer->pc->peer;
+    dn_ipnuma_link_t *link = &answer->pc->link;
+    const uint32_t cost = dn_ipnuma_cost(len);
+
+    if (len > peer->base.botf_max || link->charged + cost > link->credit || DN_OK != dn_ipnuma_enter(peer)) {
+        return NULL;
+    }
+    answer->message = dn_ipnuma_own_message(DN_CHAN_CORE, tag, len);
+    if (NULL == answer->message) {
+        return NULL;
+    }
+    link->charged += cost;
+    return answer->message->bytes;
+}
+
+int dn_ipnuma_carry_out(dn_ipnuma_pc_t *pc, dn_ipnuma_message_t *message)
+{
+    dn_ipnuma_answer_t answer = {pc, NULL};
+    const dn_core_alone_t alone = {.src = &pc->peer->base,
+                                   .find = dn_ipnuma_answer_find,
+                                   .room = dn_ipnuma_answer_room,
+                                   .arg = &answer,
+                                   .llcm = pc->ipnuma->iface.llcm,
+                                   .llcm_len = pc->ipnuma->where.llcm_bytes};
+
+    /* The port answers a peer that this process has left. What comes next waits behind this message, as the port may answer soon. */
+    if (DN_PEER_LEFT <= dn_load_acquire_u32(&pc->peer->base.life)) {
+        message->later = 1;
+        return 0;
+    }
+    const dn_status_t status =
+        dn_core_alone(&alone, message->tag, message->bytes, message->len, 0 != pc->peer->later);
+    message->later = DN_ERR_AGAIN == status;
+    if (NULL != answer.message) {
+        /* The turn that reads sends it. */
+        const dn_ipnuma_two_t two = {{answer.message->bytes, NULL}, {answer.message->len, 0}};
+        dn_ipnuma_append(pc, DN_CHAN_CORE, answer.message->tag, two);
+        dn_ipnuma_count(pc->ipnuma, answer.message->len);
+        free(answer.message);
+    }
+    return DN_OK == status;
 }
 
 /* AOTF */

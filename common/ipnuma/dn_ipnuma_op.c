@@ -13,10 +13,39 @@
 #include <stdlib.h>
 #include <string.h>
 
-/** If the target's blocks are shorter than this on average, the core processor does the transfer by messages. */
+/** If the target's blocks, of a list or a program, are shorter than this on average, the core processor does the transfer by messages. */
 #define DN_IPNUMA_BLOCK_MIN 64u
 
 /* Segments */
+
+/** Enter a segment that was shared at an address. Without memory for the table the device does not know the segment, and leaves what messages
+ * ask of it to the handler. */
+static void dn_ipnuma_segment_enter(dn_ipnuma_t *ipnuma, const dn_key_t *key, uint64_t at)
+{
+    if (key->sid >= ipnuma->nsegments) {
+        const uint32_t n = 2 * key->sid + 1;
+        dn_ipnuma_segment_t *segment = reallocarray(ipnuma->segment, n, sizeof(*segment));
+        if (NULL == segment) {
+            return;
+        }
+        memset(segment + ipnuma->nsegments, 0, (n - ipnuma->nsegments) * sizeof(*segment));
+        ipnuma->segment = segment;
+        ipnuma->nsegments = n;
+    }
+    ipnuma->segment[key->sid] = (dn_ipnuma_segment_t){at, key->len, key->generation};
+}
+
+uint8_t *dn_ipnuma_segment_find(const dn_ipnuma_t *ipnuma, uint32_t sid, uint32_t generation, uint32_t peer,
+                                uint64_t *len_p)
+{
+    const dn_ipnuma_segment_t *segment = sid < ipnuma->nsegments ? &ipnuma->segment[sid] : NULL;
+
+    if (NULL == segment || 0 == segment->len || generation != segment->generation) {
+        return NULL;
+    }
+    *len_p = segment->len;
+    return dn_ipnuma_regions_find(&ipnuma->regions, segment->at, segment->len, peer);
+}
 
 void dn_ipnuma_segment_register(dn_iface_t *iface, void *base, dn_key_t *key)
 {
@@ -30,6 +59,9 @@ void dn_ipnuma_segment_register(dn_iface_t *iface, void *base, dn_key_t *key)
     dn_ipnuma_lock(ipnuma);
     const dn_status_t status = dn_ipnuma_regions_add(&ipnuma->regions, base, key->len, ipnuma->peers_at,
                                                      ipnuma->peers_mask, random, &at);
+    if (DN_OK == status) {
+        dn_ipnuma_segment_enter(ipnuma, key, at);
+    }
     dn_ipnuma_unlock(ipnuma);
     if (DN_OK == status) {
         dn_key_add(key, (dn_key_way_t){.kind = DN_KEY_IPNUMA, .fd = dn_key_sum(key), .word = {at, 0}});
@@ -44,6 +76,9 @@ void dn_ipnuma_segment_unregister(dn_iface_t *iface, const dn_key_t *key)
     if (NULL != way) {
         dn_ipnuma_lock(ipnuma);
         dn_ipnuma_regions_remove(&ipnuma->regions, way->word[0]);
+        if (key->sid < ipnuma->nsegments) {
+            ipnuma->segment[key->sid].len = 0;
+        }
         dn_ipnuma_unlock(ipnuma);
     }
 }
@@ -339,8 +374,7 @@ static dn_status_t dn_ipnuma_transfer(dn_ipnuma_peer_t *peer, const dn_xfer_t *x
     uint64_t at;
 
     xfer = dn_xfer_plain(xfer, &plain);
-    if (0 == xfer->len || !dn_ipnuma_reaches(peer, xfer->key, &at)
-        || (NULL != xfer->remote_sg && NULL != xfer->remote_sg->use)) {
+    if (0 == xfer->len || !dn_ipnuma_reaches(peer, xfer->key, &at)) {
         return DN_ERR_UNSUPPORTED;
     }
     const uint64_t blocks = dn_sg_blocks(xfer->remote_sg);

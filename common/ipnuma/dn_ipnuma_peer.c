@@ -117,6 +117,7 @@ static int dn_ipnuma_succeed(dn_ipnuma_t *ipnuma, dn_ipnuma_peer_t *peer)
     }
     next->first = peer->first;
     next->last = peer->last;
+    next->later = peer->later;
     peer->first = NULL;
     ipnuma->unmet = 1;
     return 1;

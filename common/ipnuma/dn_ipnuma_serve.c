@@ -211,6 +211,7 @@ static int dn_ipnuma_message_new(dn_ipnuma_pc_t *pc, const dn_tlp_t *tlp)
     message->cost = cost;
     message->channel = tlp->channel;
     message->tag = tlp->tag;
+    message->later = 0;
     pc->partial = message;
     return 1;
 }
@@ -238,6 +239,12 @@ static int dn_ipnuma_message(dn_ipnuma_pc_t *pc, const dn_tlp_t *tlp)
     if (message->have == message->len) {
         dn_ipnuma_peer_t *peer = pc->peer;
         pc->partial = NULL;
+        if (DN_CHAN_CORE == message->channel && dn_ipnuma_carry_out(pc, message)) {
+            dn_ipnuma_give_credit(pc, message->cost);
+            free(message);
+            return 1;
+        }
+        peer->later += message->later;
         *(NULL == peer->first ? &peer->first : &peer->last->next) = message;
         peer->last = message;
         dn_ipnuma_make_ready(pc->ipnuma, peer);

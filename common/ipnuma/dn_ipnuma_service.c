@@ -144,8 +144,7 @@ int dn_ipnuma_turn(dn_ipnuma_t *ipnuma)
     return n;
 }
 
-/** Give credit back to a sender after a handler. When the credit is worth a packet, tell the sender. */
-static void dn_ipnuma_give_credit(dn_ipnuma_pc_t *pc, uint32_t cost)
+void dn_ipnuma_give_credit(dn_ipnuma_pc_t *pc, uint32_t cost)
 {
     pc->waiting_cost -= cost;
     pc->link.given += cost;
@@ -172,6 +171,8 @@ static int dn_ipnuma_dispatch(dn_ipnuma_t *ipnuma, dn_ipnuma_peer_t *peer, int m
         handler->fn(&peer->base.hot, message->tag, message->bytes, message->len, handler->arg);
         dn_ipnuma_lock(ipnuma);
         peer->depth--;
+        /* Until now nothing may be done that comes behind this message. */
+        peer->later -= message->later;
         if (NULL == peer->pc) {
             peer->waiting -= message->cost;
         } else {

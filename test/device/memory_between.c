@@ -4,7 +4,7 @@
  */
 /** @file
  * Memory that changes by itself: a target computes for a second, and calls nothing of the library, while another process adds to its
- * word, PUSHes to its segment, PULLs from it, and stores to its LLCM. Then additions while the target polls, and while it computes again;
+ * word, PUSHes to its segments, PULLs from them, also by programs, and stores to its LLCM. Then additions while the target polls, and while it computes again;
  * at last nothing comes, and nothing of the target runs.
  *
  *   memory_between                       both processes here, over loopback, by each device that was built
@@ -22,14 +22,15 @@
 #include "../dn_test.h"
 #include "dn_atomic.h"
 #include "dn_clock.h"
+#include "dn_prog.h"
 
-enum { ADDS = 10000, BYTES = 1 << 20, SECONDS = 180 };
+enum { ADDS = 10000, BYTES = 1 << 20, SECONDS = 180, PIECES = 800000, BLANK = 0x55, KEY = 9 };
 
 /** What the target tells of itself. */
 typedef struct offer {
     uint64_t address_len;
     uint8_t address[DN_ADDRESS_MAX];
-    dn_key_t word, memory;
+    dn_key_t word, memory, pieces;
     uint64_t off; /**< in its LLCM: phase words of the other */
 } offer_t;
 
@@ -83,6 +84,60 @@ static void read_offer(const char *folder, offer_t *offer)
     need(1 == fread(offer, sizeof(*offer), 1, file) && 0 == fclose(file), "the offer is read");
 }
 
+/* Programs */
+
+/** Blocks in a part of the segment for pieces, short or long. */
+typedef struct layout {
+    uint64_t roff, len, count;
+    int64_t step; /**< negative: the last block is first */
+    unsigned odd; /**< not 0: the distance differs from block to block */
+} layout_t;
+
+static const layout_t layouts[] = {
+    {0, 8, 1500, 16, 5},
+    {500000, 24, 1000, -64, 0},
+    {600000, 4096, 10, -5000, 0},
+};
+enum { LAYOUTS = sizeof(layouts) / sizeof(layouts[0]) };
+
+/** Where a block lies from the start of its part. */
+static int64_t place(const layout_t *layout, uint64_t i)
+{
+    return 0 > layout->step ? -layout->step * (int64_t) (layout->count - 1 - i)
+                            : layout->step * (int64_t) i + (int64_t) (0 == layout->odd ? 0 : i % layout->odd);
+}
+
+static dn_prog_t *make(const layout_t *layout)
+{
+    dn_prog_op_t *op = calloc(layout->count, sizeof(*op));
+    dn_prog_t *prog = NULL;
+
+    need(NULL != op, "there is memory");
+    for (uint64_t i = 0; i < layout->count; i++) {
+        op[i] = (dn_prog_op_t){DN_PROG_RUN, 0, place(layout, i), layout->len, 1, 0};
+    }
+    need(DN_OK == dn_prog_create(op, layout->count, &prog), "a program is made");
+    free(op);
+    return prog;
+}
+
+/** Has memory the pattern where the blocks lie, and nowhere else? */
+static int is_pieced(const uint8_t *memory)
+{
+    static uint8_t wanted[PIECES];
+
+    memset(wanted, BLANK, PIECES);
+    for (size_t k = 0; k < LAYOUTS; k++) {
+        for (uint64_t i = 0; i < layouts[k].count; i++) {
+            const uint64_t at = layouts[k].roff + (uint64_t) place(&layouts[k], i);
+            for (uint64_t n = at; n < at + layouts[k].len; n++) {
+                wanted[n] = dn_test_byte(KEY, n);
+            }
+        }
+    }
+    return 0 == memcmp(memory, wanted, PIECES);
+}
+
 /** @return seconds of CPU time of all threads while the process sleeps for 0.3 s. */
 static double used_asleep(void)
 {
@@ -112,8 +167,8 @@ static void rest(void)
 static void serve(const char *folder, const char *device)
 {
     static uint64_t word[2]; /* that is added to, and phases that this process has begun or checked */
-    static uint8_t memory[BYTES];
-    dn_segment_t *segment[2];
+    static uint8_t memory[BYTES], pieces[PIECES];
+    dn_segment_t *segment[3];
     offer_t offer = {.address_len = sizeof(offer.address)};
     void *llcm = NULL;
     uint64_t sum = 0;
@@ -121,9 +176,12 @@ static void serve(const char *folder, const char *device)
     dn_port_t *port = open_port(device, 0);
     need(DN_OK == dn_segment_register(port, word, sizeof(word), &segment[0]), "a segment is registered");
     need(DN_OK == dn_segment_register(port, memory, sizeof(memory), &segment[1]), "a segment is registered");
+    memset(pieces, BLANK, sizeof(pieces));
+    need(DN_OK == dn_segment_register(port, pieces, sizeof(pieces), &segment[2]), "a segment is registered");
     need(DN_OK == dn_llcm_alloc(port, 64, &offer.off, &llcm), "LLCM is had");
     dn_segment_key(segment[0], &offer.word);
     dn_segment_key(segment[1], &offer.memory);
+    dn_segment_key(segment[2], &offer.pieces);
     size_t len = sizeof(offer.address);
     need(DN_OK == dn_address(port, offer.address, &len), "there is an address");
     offer.address_len = len;
@@ -137,6 +195,7 @@ static void serve(const char *folder, const char *device)
     need(ADDS == dn_load_acquire(&word[0]), "each addition is done once while the target computes");
     need(BYTES == dn_test_mismatch(memory, sizeof(memory), 7),
          "what was PUSHed is there while the target computes");
+    need(is_pieced(pieces), "what was PUSHed by programs is there while the target computes");
     dn_store_release(&word[1], 1);
     while (ENDS != dn_load_acquire(&phase[1])) {
         dn_progress(port);
@@ -220,23 +279,59 @@ static void store(dn_port_t *port, dn_peer_t *peer, uint64_t off, uint64_t value
     need(DN_OK == status || DN_ERR_UNREACH == status, "a store is done");
 }
 
+static void transfer(dn_port_t *port, dn_peer_t *peer, const dn_xfer_t *xfer,
+                     dn_status_t (*way)(dn_peer_t *, const dn_xfer_t *))
+{
+    dn_status_t status;
+
+    while (DN_ERR_AGAIN == (status = way(peer, xfer))) {
+        dn_progress(port);
+    }
+    finish(port, status);
+}
+
 static void move(dn_port_t *port, dn_peer_t *peer, const offer_t *offer)
 {
     static uint8_t data[BYTES];
     const dn_xfer_t xfer = {.local = data, .key = &offer->memory, .len = sizeof(data), .comp = &comp};
-    dn_status_t status;
 
     dn_test_fill(data, sizeof(data), 7);
-    while (DN_ERR_AGAIN == (status = dn_push(peer, &xfer))) {
-        dn_progress(port);
-    }
-    finish(port, status);
+    transfer(port, peer, &xfer, dn_push);
     memset(data, 0, sizeof(data));
-    while (DN_ERR_AGAIN == (status = dn_pull(peer, &xfer))) {
-        dn_progress(port);
-    }
-    finish(port, status);
+    transfer(port, peer, &xfer, dn_pull);
     need(BYTES == dn_test_mismatch(data, sizeof(data), 7), "what was PUSHed is PULLed");
+}
+
+/** As move(), by programs at both sides. */
+static void move_pieces(dn_port_t *port, dn_peer_t *peer, const offer_t *offer)
+{
+    static uint8_t data[PIECES];
+    dn_prog_t *prog[LAYOUTS];
+
+    dn_test_fill(data, sizeof(data), KEY);
+    for (size_t k = 0; k < LAYOUTS; k++) {
+        prog[k] = make(&layouts[k]);
+    }
+    for (size_t turn = 0; turn < 2 * LAYOUTS; turn++) {
+        const size_t k = turn % LAYOUTS;
+        const dn_prog_use_t use = {prog[k], 1, 0};
+        const dn_sg_t sg = {.use = &use};
+        const dn_xfer_t xfer = {.local = data + layouts[k].roff,
+                                .local_sg = &sg,
+                                .key = &offer->pieces,
+                                .roff = layouts[k].roff,
+                                .remote_sg = &sg,
+                                .len = layouts[k].len * layouts[k].count,
+                                .comp = &comp};
+        if (LAYOUTS == turn) {
+            memset(data, BLANK, sizeof(data));
+        }
+        transfer(port, peer, &xfer, LAYOUTS > turn ? dn_push : dn_pull);
+    }
+    need(is_pieced(data), "what was PUSHed by programs is PULLed");
+    for (size_t k = 0; k < LAYOUTS; k++) {
+        dn_prog_free(prog[k]);
+    }
 }
 
 static void ask(const char *folder, const char *device)
@@ -250,6 +345,7 @@ static void ask(const char *folder, const char *device)
     ended = DN_INPROGRESS;
     const double computing = add(port, peer, &offer, 0);
     move(port, peer, &offer);
+    move_pieces(port, peer, &offer);
     store(port, peer, offer.off, ENDS);
     meet(port, peer, &offer, 1);
     const double polling = add(port, peer, &offer, ADDS);
