@@ -5,7 +5,8 @@
 /** @file
  * Messages of anything to the core processor, from a peer that is this process itself: pieces of programs, PUSHes
  * and PULLs with blocks or uses of programs, atomic operations, lines, replies to nothing. Not a byte beside the
- * segment and the LLCM may change, and what is kept of programs stays within its bounds.
+ * segment and the LLCM may change, and what is kept of programs stays within its bounds. Some messages are given to
+ * dn_core_alone() first, as a device gives them, and to the handler if they are left to it.
  */
 #include "dn_config.h"
 
@@ -58,6 +59,44 @@ static int is_blank(const uint8_t *guard)
     return BLANK == guard[0] && 0 == memcmp(guard, guard + 1, GUARD - 1);
 }
 
+/* As in a device. */
+
+static int find(void *arg, uint32_t sid, uint32_t generation, uint8_t **base_p, uint64_t *len_p)
+{
+    (void) arg;
+    *base_p = memory + GUARD;
+    *len_p = SEGMENT;
+    return sid == key.sid && generation == key.generation;
+}
+
+/** @param[out] arg  The answer. */
+static void *room(void *arg, unsigned tag, size_t len)
+{
+    void **answer_p = arg;
+
+    (void) tag;
+    DN_FUZZ_CHECK(NULL == *answer_p && 0 != len);
+    *answer_p = malloc(len);
+    return *answer_p;
+}
+
+/** @return 0: the message is left to the handler. */
+static int serve(unsigned tag, const void *message, size_t len)
+{
+    void *answer = NULL;
+    const dn_core_alone_t alone = {.src = (dn_peer_base_t *) self,
+                                   .find = find,
+                                   .room = room,
+                                   .arg = &answer,
+                                   .llcm = port->llcm.base,
+                                   .llcm_len = port->config.llcm_bytes};
+
+    const dn_status_t status = dn_core_alone(&alone, tag, message, len, 0);
+    DN_FUZZ_CHECK(DN_OK == status || NULL == answer);
+    free(answer);
+    return DN_OK == status;
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 {
     if (NULL == port) {
@@ -70,7 +109,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
         uint8_t *exact = malloc(n + (0 == n));
         DN_FUZZ_CHECK(NULL != exact);
         memcpy(exact, data + HEAD, n);
-        dn_core_handler(self, tag, exact, n, port);
+        if (0 == data[3] % 2 || !serve(tag, exact, n)) {
+            dn_core_handler(self, tag, exact, n, port);
+        }
         free(exact);
         data += HEAD + n;
         len -= HEAD + n;
@@ -119,7 +160,7 @@ static void write_down(letters_t *letters, unsigned tag, const void *head, size_
     at[0] = (uint8_t) tag;
     at[1] = (uint8_t) n;
     at[2] = (uint8_t) (n >> 8);
-    at[3] = 0;
+    at[3] = (uint8_t) dn_test_below(letters->random, 2);
     memcpy(at + HEAD, head, head_len);
     for (size_t i = 0; i < body_len; i++) {
         at[HEAD + head_len + i] = NULL == body ? (uint8_t) i : body[i];
