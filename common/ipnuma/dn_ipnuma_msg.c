@@ -3,8 +3,8 @@
  * Copyright (c) 2026 The dimmnet authors
  */
 /** @file
- * AOTF, lines and BOTF. A process reaches itself without TLPs. What messages ask of memory is done when they come, as what TLPs ask is: in the
- * order of the stream, and without the program.
+ * AOTF, lines and BOTF. A process reaches itself without TLPs. What messages ask of memory is done when they come, as what TLPs ask is:
+ * in the order of the stream, and without the program.
  */
 #include "dn_config.h"
 

@@ -18,8 +18,8 @@
 
 /* Segments */
 
-/** Enter a segment that was shared at an address. Without memory for the table the device does not know the segment, and leaves what messages
- * ask of it to the handler. */
+/** Enter a segment that was shared at an address. Without memory for the table the device does not know the segment, and leaves what
+ * messages ask of it to the handler. */
 static void dn_ipnuma_segment_enter(dn_ipnuma_t *ipnuma, const dn_key_t *key, uint64_t at)
 {
     if (key->sid >= ipnuma->nsegments) {

@@ -4,8 +4,8 @@
  */
 /** @file
  * The part of the target's work that needs neither a call of its program nor the port's lock: the accesses to memory that a message asks
- * for. A device calls these functions when the message comes, in the thread that reads it. Of the port's tables they use the programs of the
- * peer, which have a lock of their own. Every refusal is left to the handler: refusals are made in one place.
+ * for. A device calls these functions when the message comes, in the thread that reads it. Of the port's tables they use the programs of
+ * the peer, which have a lock of their own. Every refusal is left to the handler: refusals are made in one place.
  */
 #include "dn_config.h"
 

@@ -320,8 +320,8 @@ dn_status_t dn_core_take_piece(dn_peer_base_t *src, const uint8_t *bytes, size_t
     }
     memcpy(&piece, bytes, sizeof(piece));
     pthread_mutex_lock(programs);
-    /* A peer is LOST or FORGOTTEN before dn_core_forget() takes the lock. So a thread of a device makes no table behind dn_core_forget(), which
-     * nobody would free. */
+    /* A peer is LOST or FORGOTTEN (release) before dn_core_forget() takes the lock. So a thread of a device makes no table behind
+     * dn_core_forget(), which nobody would free. */
     if (NULL == src->core.its && (!alone || DN_PEER_LOST > dn_load_acquire_u32(&src->life))) {
         src->core.its = calloc(1, sizeof(*src->core.its));
     }

@@ -4,8 +4,8 @@
  */
 /** @file
  * Memory that changes by itself: a target computes for a second, and calls nothing of the library, while another process adds to its
- * word, PUSHes to its segments, PULLs from them, also by programs, and stores to its LLCM. Then additions while the target polls, and while it computes again;
- * at last nothing comes, and nothing of the target runs.
+ * word, PUSHes to its segments, PULLs from them, also by programs, and stores to its LLCM. Then additions while the target polls, and while
+ * it computes again; at last nothing comes, and nothing of the target runs.
  *
  *   memory_between                       both processes here, over loopback, by each device that was built
  *   memory_between serve FOLDER DEVICE   the target; its address goes to a file of FOLDER
