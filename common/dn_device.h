@@ -191,7 +191,7 @@ static inline int dn_peer_is_doubted(const dn_peer_base_t *peer)
 }
 
 /** A piece of a transfer with the peer has moved: dn_peer_moves(). A device calls this for the pieces of its own transfers. Any thread may
- * call. Where two threads count at once, one count may be lost; the number has changed all the same. Relaxed: no data depends on it. */
+ * call. Where two threads count at once, a move may be missed. Relaxed: no data depends on it. */
 static inline void dn_peer_move(dn_peer_base_t *peer)
 {
     dn_store_relaxed_u32(&peer->core.moves, dn_load_relaxed_u32(&peer->core.moves) + 1);

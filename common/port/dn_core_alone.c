@@ -156,6 +156,7 @@ static dn_status_t dn_core_push_alone(const dn_core_alone_t *alone, const dn_cor
         }
     }
     dn_core_put_data(side, bytes, len);
+    dn_peer_move(alone->src);
     if (last) {
         const dn_core_reply_t reply = {.id = request->id,
                                        .status = dn_core_put_status(alone->llcm, alone->llcm_len, request),
@@ -182,6 +183,7 @@ static dn_status_t dn_core_pull_alone(const dn_core_alone_t *alone, const dn_cor
     memcpy(answer, &reply, sizeof(reply));
     dn_core_start_side(&from, side, &side->sg);
     dn_sg_gather(answer + sizeof(reply), &from, side->total);
+    dn_peer_move(alone->src);
     return DN_OK;
 }
 
