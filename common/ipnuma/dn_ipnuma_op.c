@@ -18,21 +18,21 @@
 
 /* Segments */
 
-/** Enter a segment that was shared at an address. Without memory for the table the device does not know the segment, and leaves what
- * messages ask of it to the handler. */
-static void dn_ipnuma_segment_enter(dn_ipnuma_t *ipnuma, const dn_key_t *key, uint64_t at)
+/** Enter a segment that was shared at an address. DN_ERR_NOMEM: no memory for the table. */
+static dn_status_t dn_ipnuma_segment_enter(dn_ipnuma_t *ipnuma, const dn_key_t *key, uint64_t at)
 {
     if (key->sid >= ipnuma->nsegments) {
         const uint32_t n = 2 * key->sid + 1;
         dn_ipnuma_segment_t *segment = reallocarray(ipnuma->segment, n, sizeof(*segment));
         if (NULL == segment) {
-            return;
+            return DN_ERR_NOMEM;
         }
         memset(segment + ipnuma->nsegments, 0, (n - ipnuma->nsegments) * sizeof(*segment));
         ipnuma->segment = segment;
         ipnuma->nsegments = n;
     }
     ipnuma->segment[key->sid] = (dn_ipnuma_segment_t){at, key->len, key->generation};
+    return DN_OK;
 }
 
 uint8_t *dn_ipnuma_segment_find(const dn_ipnuma_t *ipnuma, uint32_t sid, uint32_t generation, uint32_t peer,
@@ -57,10 +57,13 @@ void dn_ipnuma_segment_register(dn_iface_t *iface, void *base, dn_key_t *key)
     }
     dn_auth_random(&random, sizeof(random));
     dn_ipnuma_lock(ipnuma);
-    const dn_status_t status = dn_ipnuma_regions_add(&ipnuma->regions, base, key->len, ipnuma->peers_at,
-                                                     ipnuma->peers_mask, random, &at);
+    dn_status_t status = dn_ipnuma_regions_add(&ipnuma->regions, base, key->len, ipnuma->peers_at,
+                                               ipnuma->peers_mask, random, &at);
     if (DN_OK == status) {
-        dn_ipnuma_segment_enter(ipnuma, key, at);
+        status = dn_ipnuma_segment_enter(ipnuma, key, at);
+        if (DN_OK != status) {
+            dn_ipnuma_regions_remove(&ipnuma->regions, at);
+        }
     }
     dn_ipnuma_unlock(ipnuma);
     if (DN_OK == status) {
@@ -71,16 +74,15 @@ void dn_ipnuma_segment_register(dn_iface_t *iface, void *base, dn_key_t *key)
 void dn_ipnuma_segment_unregister(dn_iface_t *iface, const dn_key_t *key)
 {
     dn_ipnuma_t *ipnuma = (dn_ipnuma_t *) iface;
-    const dn_key_way_t *way = dn_key_way(key, DN_KEY_IPNUMA);
 
-    if (NULL != way) {
-        dn_ipnuma_lock(ipnuma);
-        dn_ipnuma_regions_remove(&ipnuma->regions, way->word[0]);
-        if (key->sid < ipnuma->nsegments) {
-            ipnuma->segment[key->sid].len = 0;
-        }
-        dn_ipnuma_unlock(ipnuma);
+    /* The key may have had no room for a way of this device. */
+    dn_ipnuma_lock(ipnuma);
+    dn_ipnuma_segment_t *segment = key->sid < ipnuma->nsegments ? &ipnuma->segment[key->sid] : NULL;
+    if (NULL != segment && 0 != segment->len && key->generation == segment->generation) {
+        dn_ipnuma_regions_remove(&ipnuma->regions, segment->at);
+        segment->len = 0;
     }
+    dn_ipnuma_unlock(ipnuma);
 }
 
 /** The address at which a key's segment begins. @return 0: TLPs do not reach the segment. */

@@ -211,6 +211,10 @@ static void dn_port_destroy_copy(dn_port_t *port)
         return;
     }
     dn_port_unlock(port);
+    if (0 != pthread_mutex_trylock(&port->programs)) {
+        return;
+    }
+    pthread_mutex_unlock(&port->programs);
     dn_core_close(&port->core);
     dn_segment_free_all(port);
     dn_llcm_close(&port->llcm);
