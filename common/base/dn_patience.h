@@ -22,6 +22,9 @@
  * Transfers move in pieces that only the port sees: dn_peer_moves() counts them. A wait notes that count for the peer that it waits for,
  * and for all others in a tour, 16 times in a limit. So the mark of another peer may be late by a 16th of the limit.
  *
+ * The process itself may stand still between two looks: a signal or a debugger has stopped it, or its machine stood still. Then it has seen
+ * nothing of peers that may live. So the clock goes on by DN_PATIENCE_STEP_NS at most from one look to the next.
+ *
  * A wait that begins more than a limit after the last look of another wait belongs to another leaving: all marks count as new then. A peer
  * that was only slow while others were left gets the whole limit.
  *
@@ -43,6 +46,8 @@
 #define DN_PATIENCE_TOURS 16u
 /** The unit of marks is 2^20 ns. */
 #define DN_PATIENCE_SHIFT 20
+/** The clock goes on by so much at most from one look to the next: some 0.54 s. */
+#define DN_PATIENCE_STEP_NS (UINT64_C(1) << 29)
 
 /** The clock. All zero at first, but for the limit. */
 typedef struct dn_patience {
@@ -104,7 +109,10 @@ static inline void dn_patience_end(dn_patience_t *patience)
 /** A wait looks: set the clock. @return whether a tour is due: the caller calls dn_patience_note() for all peers. */
 static inline bool dn_patience_look(dn_patience_t *patience, uint64_t now)
 {
-    dn_store_relaxed(&patience->waited_ns, patience->waited_ns + (now - patience->seen_ns));
+    const uint64_t step = now - patience->seen_ns;
+
+    dn_store_relaxed(&patience->waited_ns,
+                     patience->waited_ns + (DN_PATIENCE_STEP_NS < step ? DN_PATIENCE_STEP_NS : step));
     patience->seen_ns = now;
     const bool due = patience->limit_ns / DN_PATIENCE_TOURS <= patience->waited_ns - patience->toured_ns;
     if (due) {

@@ -4,7 +4,7 @@
  */
 /** @file
  * Peers that are silent cost one limit together. A peer of which something moves is kept, whether the wait is for it or for another one. A
- * leaving much later begins anew.
+ * leaving much later begins anew. Time in which the waiting process itself stands still is not held against the peers.
  */
 #include "dn_config.h"
 
@@ -134,6 +134,19 @@ static void waits_at_once_share_the_clock(void **state)
     assert_int_equal(patience.waits, 0);
 }
 
+/** The waiting process stands still for three limits. A peer moves only when it goes on, and has the limit from there. */
+static void who_waits_may_stand_still(void **state)
+{
+    dn_patience_begin(&patience, now);
+    assert_false(look(0));
+    now += 3 * limit;
+    assert_false(look(0));
+    moves[0]++;
+    dn_patience_end(&patience);
+    check_limit(wait_for(0, UINT32_MAX));
+    assert_int_equal(wait_for(1, UINT32_MAX), 1);
+}
+
 static void the_clock_of_marks_may_wrap(void **state)
 {
     patience.waited_ns = (UINT64_C(1) << (32 + DN_PATIENCE_SHIFT)) - limit / 2;
@@ -150,6 +163,7 @@ int main(void)
         cmocka_unit_test_setup(what_begins_to_wait_has_the_limit, setup),
         cmocka_unit_test_setup(a_later_leaving_has_the_limit, setup),
         cmocka_unit_test_setup(waits_at_once_share_the_clock, setup),
+        cmocka_unit_test_setup(who_waits_may_stand_still, setup),
         cmocka_unit_test_setup(the_clock_of_marks_may_wrap, setup),
     };
     return cmocka_run_group_tests(tests, dn_unit_setup, NULL);
