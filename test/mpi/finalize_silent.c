@@ -27,6 +27,7 @@ enum {
     SIZE = 40,        /**< so short that pml/ob1 has memory for any number of them */
     PATIENCE_S = 120, /**< rank 0 may have failed */
     QUIET_S = 1,      /**< nothing comes any more */
+    LEAVE_MS = 1000,  /**< all ranks are out of MPI_Barrier */
 };
 
 /** A process waits in vain for 10 s. */
@@ -107,6 +108,8 @@ int main(int argc, char **argv)
         MPI_Finalize();
         return 0;
     }
+    /* A rank that is still in MPI_Barrier would take messages. */
+    verify_sleep_ms(LEAVE_MS);
     send_to_others(count);
     const double begin = verify_seconds();
     MPI_Finalize();
