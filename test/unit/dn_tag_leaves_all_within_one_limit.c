@@ -424,6 +424,69 @@ static void who_reads_no_more_is_given_up(void **state)
     assert_true(3 * limit_ns > tag->patience.waited_ns);
 }
 
+/** The last number that the second peer was told by DN_TAG_SO_FAR; or none. */
+static uint64_t told;
+static const uint64_t told_nothing = UINT64_MAX;
+
+/** dn_handler_fn_t of the second peer. */
+static void hear_so_far(dn_peer_t *src, unsigned kind, const void *data, size_t len, void *arg)
+{
+    assert_int_equal(kind, DN_TAG_SO_FAR);
+    assert_int_equal(len, sizeof(told));
+    memcpy(&told, data, len);
+}
+
+/** The second peer asks how far this process is. @return what it is told. */
+static uint64_t ask(dn_peer_t *back)
+{
+    const uint64_t nothing = 0;
+
+    told = told_nothing;
+    assert_int_equal(dn_botf(back, CHANNEL, DN_TAG_HOW_FAR, &nothing, sizeof(nothing), NULL, 0), DN_OK);
+    for (int i = 0; i < POLLS && told_nothing == told; i++) {
+        (void) dn_progress(port);
+        (void) dn_progress(far[1]);
+    }
+    return told;
+}
+
+/** dn_comp_fn_t. */
+static void on_pulled(dn_comp_t *comp, dn_status_t status)
+{
+    assert_int_equal(status, DN_OK);
+    comp->fn = NULL;
+}
+
+/** This process reads memory of the second peer, which asks before and after. */
+static void who_is_asked_tells_how_far_it_is(void **state)
+{
+    static dn_comp_t comp;
+    dn_segment_t *segment = NULL;
+    dn_key_t key;
+    const dn_xfer_t xfer = {.local = received, .key = &key, .len = LONG, .comp = &comp};
+
+    dn_handler_clear(far[1], CHANNEL);
+    assert_int_equal(dn_handler_set(far[1], CHANNEL, hear_so_far, NULL), DN_OK);
+    dn_peer_t *back = dn_unit_connect(far[1], port);
+    assert_int_equal(dn_segment_register(far[1], bytes, LONG, &segment), DN_OK);
+    dn_segment_key(segment, &key);
+    const uint64_t before = ask(back);
+    assert_int_equal(before, dn_peer_moves(peer[1]->peer));
+    comp.fn = on_pulled;
+    /* By messages, whose pieces this process counts. */
+    assert_int_equal(dn_core_pull(peer[1]->peer, &xfer), DN_INPROGRESS);
+    for (uint32_t i = 0; i < EVENTS_MAX && NULL != comp.fn; i++) {
+        (void) dn_progress(far[1]);
+        (void) dn_progress(port);
+    }
+    assert_null(comp.fn);
+    const uint64_t after = ask(back);
+    assert_int_equal(after, dn_peer_moves(peer[1]->peer));
+    assert_int_not_equal(after, before);
+    dn_segment_free(segment);
+    dn_disconnect(back);
+}
+
 /** This process sends to itself, into a receive that is announced. */
 static void pushes_move(void **state)
 {
@@ -463,6 +526,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(who_reads_is_kept, setup, teardown),
         cmocka_unit_test_setup_teardown(who_says_that_it_reads_is_kept, setup, teardown),
         cmocka_unit_test_setup_teardown(who_reads_no_more_is_given_up, setup, teardown),
+        cmocka_unit_test_setup_teardown(who_is_asked_tells_how_far_it_is, setup, teardown),
         cmocka_unit_test_setup_teardown(who_is_served_is_kept, setup, teardown),
         cmocka_unit_test_setup_teardown(answers_and_pieces_move, setup, teardown),
         cmocka_unit_test_setup_teardown(pushes_move, setup, teardown),
