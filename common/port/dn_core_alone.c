@@ -171,7 +171,8 @@ static dn_status_t dn_core_pull_alone(const dn_core_alone_t *alone, const dn_cor
 {
     dn_sg_cursor_t from;
 
-    if (0 == side->total) {
+    /* Blocks of a program may overlap: the length may be any number. */
+    if (0 == side->total || side->total > alone->src->botf_max) {
         return DN_ERR_AGAIN;
     }
     uint8_t *answer = alone->room(alone->arg, DN_CORE_PULL_DATA, sizeof(dn_core_reply_t) + side->total);
