@@ -289,7 +289,8 @@ struct dn_device {
 
     /** Is the private memory of this peer reached without the peer's processor (dn_peer_attr_t::direct)? NULL: no. */
     int (*direct)(const dn_peer_base_t *peer);
-    /** May this peer reach an own segment by messages, as far as the device's own tables say? NULL: each peer may. */
+    /** May this peer reach an own segment by messages, or the LLCM (@p key NULL), as far as the device's own tables say? NULL: each peer
+     * may. */
     int (*opens)(const dn_peer_base_t *src, const dn_key_t *key);
     /** Does this process share its cores with peers (dn_oversubscribed())? NULL: no. */
     int (*oversubscribed)(const dn_iface_t *iface);

@@ -233,6 +233,26 @@ static int dn_ipnuma_direct(const dn_peer_base_t *base)
     return ((const dn_ipnuma_t *) base->iface)->rma && NULL != ((const dn_ipnuma_peer_t *) base)->pc;
 }
 
+int dn_ipnuma_lets_in(const dn_ipnuma_pc_t *pc)
+{
+    const dn_ipnuma_t *ipnuma = pc->ipnuma;
+
+    return 0 == ((pc->where.ip ^ ipnuma->peers_at) & ipnuma->peers_mask);
+}
+
+static int dn_ipnuma_opens(const dn_peer_base_t *base, const dn_key_t *key)
+{
+    dn_ipnuma_t *ipnuma = (dn_ipnuma_t *) base->iface;
+    const dn_ipnuma_peer_t *peer = (const dn_ipnuma_peer_t *) base;
+
+    /* All regions let the same addresses in. This process has no connection to itself. */
+    (void) key;
+    dn_ipnuma_lock(ipnuma);
+    const int opens = NULL == peer->pc || dn_ipnuma_lets_in(peer->pc);
+    dn_ipnuma_unlock(ipnuma);
+    return opens;
+}
+
 static int dn_ipnuma_oversubscribed(const dn_iface_t *iface)
 {
     const dn_ipnuma_t *ipnuma = (const dn_ipnuma_t *) iface;
@@ -268,6 +288,7 @@ const dn_device_t dn_device_ipnuma = {
     .segment_unregister = dn_ipnuma_segment_unregister,
     .map = NULL,
     .direct = dn_ipnuma_direct,
+    .opens = dn_ipnuma_opens,
     .oversubscribed = dn_ipnuma_oversubscribed,
     .rings = dn_ipnuma_rings,
     .sleeps = dn_ipnuma_hand_on,

@@ -379,8 +379,9 @@ int dn_ipnuma_carry_out(dn_ipnuma_pc_t *pc, dn_ipnuma_message_t *message)
                                    .llcm = pc->ipnuma->iface.llcm,
                                    .llcm_len = pc->ipnuma->where.llcm_bytes};
 
-    /* The port answers a peer that this process has left. What comes next waits behind this message, as the port may answer soon. */
-    if (DN_PEER_LEFT <= dn_load_acquire_u32(&pc->peer->base.life)) {
+    /* The port answers a peer that this process has left, and refuses one that regions do not let in. What comes next waits behind this
+     * message, as the port may answer soon. */
+    if (DN_PEER_LEFT <= dn_load_acquire_u32(&pc->peer->base.life) || !dn_ipnuma_lets_in(pc)) {
         message->later = 1;
         return 0;
     }

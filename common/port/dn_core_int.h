@@ -268,7 +268,7 @@ static inline void dn_core_put_data(const dn_core_side_t *side, const uint8_t *b
     dn_sg_scatter(&to, bytes, len);
 }
 
-/** Serve a message of an initiator. @return 0: the message is malformed. */
+/** Serve a message of an initiator. @return 0: the message is malformed, or a line that the device does not let in. */
 int dn_core_serve(dn_port_t *port, dn_peer_base_t *src, unsigned tag, const uint8_t *bytes, size_t len);
 
 /** Send the answers that wait for credit at the target. @return answers that are complete. */

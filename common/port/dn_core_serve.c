@@ -202,15 +202,22 @@ dn_status_t dn_core_read_use(const dn_peer_base_t *src, dn_core_side_t *side,
     return status;
 }
 
+/** May a peer reach a segment by messages, or the LLCM (@p key NULL)? */
+static int dn_core_opens(const dn_peer_base_t *src, const dn_key_t *key)
+{
+    const dn_device_t *device = src->iface->device;
+
+    return NULL == device->opens || device->opens(src, key);
+}
+
 /** Find the segment that a message names. NULL, with the reason: there is none, or the device does not open it to this peer. */
 static dn_segment_t *dn_core_segment(dn_port_t *port, const dn_peer_base_t *src, uint32_t sid,
                                      uint32_t generation, dn_status_t *status_p)
 {
     dn_segment_t *segment = dn_segment_find(port, sid, generation);
-    const dn_device_t *device = src->iface->device;
 
     *status_p = NULL == segment ? DN_ERR_RANGE : DN_OK;
-    if (NULL != segment && NULL != device->opens && !device->opens(src, &segment->key)) {
+    if (NULL != segment && !dn_core_opens(src, &segment->key)) {
         *status_p = DN_ERR_ACCESS;
         return NULL;
     }
@@ -480,9 +487,11 @@ int dn_core_serve(dn_port_t *port, dn_peer_base_t *src, unsigned tag, const uint
         }
         return 0 != dn_core_amos(len);
     case DN_CORE_LINE:
-        return dn_core_put_line(port->llcm.base, port->config.llcm_bytes, bytes, len);
+        return dn_core_opens(src, NULL)
+               && dn_core_put_line(port->llcm.base, port->config.llcm_bytes, bytes, len);
     case DN_CORE_LINES:
-        return dn_core_put_lines(port->llcm.base, port->config.llcm_bytes, bytes, len);
+        return dn_core_opens(src, NULL)
+               && dn_core_put_lines(port->llcm.base, port->config.llcm_bytes, bytes, len);
     case DN_CORE_PROG:
         return dn_core_on_program(port, src, bytes, len);
     default:

@@ -1002,6 +1002,18 @@ static void only_the_addresses_that_are_named_are_let_in(void **state)
         const dn_xfer_t xfer = {.local = &local, .key = &key, .len = sizeof(local), .comp = &comp};
         assert_int_equal(finish(dn_push(peer[0], &xfer)), in ? DN_OK : DN_ERR_RANGE);
         assert_int_equal(memory, in ? 7 : 0);
+        /* Blocks so short go by messages. */
+        const dn_block_t blocks[] = {{0, 4}, {4, 4}};
+        const dn_sg_t sg = {.block = blocks, .count = 2};
+        const dn_xfer_t scattered = {
+            .local = &local, .key = &key, .len = sizeof(local), .remote_sg = &sg, .comp = &comp};
+        local = 9;
+        assert_int_equal(finish(dn_push(peer[0], &scattered)), in ? DN_OK : DN_ERR_ACCESS);
+        assert_int_equal(memory, in ? 9 : 0);
+        assert_int_equal(finish(dn_pull(peer[0], &scattered)), in ? DN_OK : DN_ERR_ACCESS);
+        /* A process reaches its own memory in any case. */
+        assert_int_equal(finish(dn_push(dn_unit_connect(port[1], port[1]), &scattered)), DN_OK);
+        assert_int_equal(memory, 9);
         close_both();
     }
     second = "ipnuma:lo";
