@@ -216,6 +216,13 @@ static void programs_are_taken_and_used(void **state)
     assert_int_equal(serve(DN_CORE_PULL, &letter, HEAD, 0), DN_OK);
     expect_reply(DN_CORE_PULL_DATA, 6, LEN);
     assert_int_equal(dn_test_mismatch(device.answer + sizeof(dn_core_reply_t), LEN, 2), LEN);
+    /* More than any message has, and with its head less again. */
+    device.asks = 0;
+    letter.use.extent = 0;
+    letter.use.count = UINT64_MAX / SIZE;
+    letter.use.len = letter.use.count * SIZE;
+    assert_int_equal(serve(DN_CORE_PULL, &letter, HEAD, 0), DN_ERR_AGAIN);
+    assert_int_equal(device.asks, 0);
 }
 
 static void nothing_overtakes_what_waits(void **state)
