@@ -399,10 +399,11 @@ DN_API dn_tag_peer_t *dn_tag_join(dn_tag_t *tag, dn_peer_t *peer, void *user);
  * The call waits for messages to the peer as long as they move: it gives them up when nothing of them has moved for 10 s. A message moves
  * when it leaves, when a piece of it leaves, when its answer comes, and with each piece of a transfer that dn_peer_moves() sees. Nothing
  * else that comes by the port counts. The 10 s are those of dn_patience.h: all peers that do not look at the network any more cost them
- * once. What is not in them: up to 3 s for each lost peer with transfers in flight, since its process may still copy, and the time of
- * dn_disconnect(). A peer that reads memory of this process by RMA sees its pieces itself, and is asked for their number: DN_TAG_HOW_FAR.
- * But a peer whose kernel copies one long message in one call does not move meanwhile: the message moves at its end only. And all transfers
- * with the peer count, also those of another user of the port: a peer that lives and goes on with them is kept, though it takes no message.
+ * once, and looks that are more than half a second apart count as that. What is not in them: up to 3 s for each lost peer with transfers in
+ * flight, since its process may still copy, and the time of dn_disconnect(). A peer that reads memory of this process by RMA sees its
+ * pieces itself, and is asked for their number: DN_TAG_HOW_FAR. But a peer whose kernel copies one long message in one call does not move
+ * meanwhile: the message moves at its end only. And all transfers with the peer count, also those of another user of the port: a peer that
+ * lives and goes on with them is kept, though it takes no message.
  * @param[in] receives  Not 0: the peer may still receive messages. Those that are announced are served, as long as it lives and takes
  *                      them. */
 DN_API void dn_tag_leave(dn_tag_peer_t *peer, int receives);
