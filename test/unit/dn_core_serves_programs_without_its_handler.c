@@ -11,16 +11,9 @@
 
 #include <pthread.h>
 
-#include "dn_unit.h"
+#include "dn_unit_core.h"
 
-#include "dn_core_int.h"
-
-enum { SIZE = 24, COUNT = 3, LEN = SIZE * COUNT, SLOT = 5, ID = 77, ROOM = 1000, BLANK = 0x5a, TURNS = 2000 };
-
-static dn_port_t *port;
-static dn_peer_t *self;
-static dn_key_t key;
-static uint8_t memory[ROOM];
+enum { TURNS = 2000 };
 
 /** The device: what it has been asked for. */
 static struct {
@@ -34,9 +27,9 @@ static struct {
 static int find(void *arg, uint32_t sid, uint32_t generation, uint8_t **base_p, uint64_t *len_p)
 {
     (void) arg;
-    *base_p = memory;
+    *base_p = dn_unit_core.memory;
     *len_p = ROOM;
-    return sid == key.sid && generation == key.generation;
+    return sid == dn_unit_core.key.sid && generation == dn_unit_core.key.generation;
 }
 
 static void *room(void *arg, unsigned tag, size_t len)
@@ -48,131 +41,57 @@ static void *room(void *arg, unsigned tag, size_t len)
     return len <= device.room ? device.answer : NULL;
 }
 
-static int setup(void **state)
-{
-    const dn_job_t job = {.nlocal = 1};
-    dn_segment_t *segment = NULL;
-
-    dn_unit_setup(state);
-    assert_int_equal(dn_open(dn_device_name(0), &job, NULL, &port), DN_OK);
-    self = dn_unit_connect(port, port);
-    assert_int_equal(dn_segment_register(port, memory, ROOM, &segment), DN_OK);
-    dn_segment_key(segment, &key);
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    dn_close(port);
-    return 0;
-}
-
 static dn_status_t serve(unsigned tag, const void *message, size_t len, int behind)
 {
-    const dn_core_alone_t alone = {.src = (dn_peer_base_t *) self, .find = find, .room = room};
+    const dn_core_alone_t alone = {.src = (dn_peer_base_t *) dn_unit_core.self, .find = find, .room = room};
 
     return dn_core_alone(&alone, tag, message, len, behind);
 }
 
-/** Give a message to the handler. @return messages that it has dropped of it. */
-static uint64_t give(unsigned tag, const void *message, size_t len)
+enum { HEAD = offsetof(dn_unit_core_letter_t, data) };
+
+/** A letter that is right, to memory that is blank. */
+static dn_unit_core_letter_t right_letter(void)
 {
-    dn_counters_t before, after;
+    dn_unit_core_letter_t letter = dn_unit_core_letter();
 
-    dn_counters(port, &before);
-    dn_core_handler(self, tag, message, len, port);
-    dn_counters(port, &after);
-    return after.dropped - before.dropped;
-}
-
-/** A message of a PUSH, or without its data of a PULL. */
-typedef struct letter {
-    dn_core_request_t request;
-    dn_core_use_t use;
-    uint8_t data[LEN + 1];
-} letter_t;
-
-enum { HEAD = offsetof(letter_t, data) };
-
-/** What is right: two blocks of 8 and 16 bytes, the first 10 below the origin, three times. */
-static letter_t right_letter(void)
-{
-    letter_t letter = {.request = {.id = 4,
-                                   .sid = key.sid,
-                                   .sid_generation = key.generation,
-                                   .blocks = SLOT,
-                                   .flags = DN_CORE_USE | DN_CORE_LAST,
-                                   .off = 6},
-                       .use = {.id = ID, .count = COUNT, .extent = 100, .roff = 10, .len = LEN}};
-
-    dn_test_fill(letter.data, sizeof(letter.data), 1);
-    memset(memory, BLANK, ROOM);
+    letter.request.id = 4;
+    letter.request.flags |= DN_CORE_LAST;
+    letter.request.off = 6;
+    memset(dn_unit_core.memory, BLANK, ROOM);
     device.room = sizeof(device.answer);
     device.asks = 0;
     return letter;
 }
 
-/** A message with a piece of a program. */
-typedef struct parcel {
-    dn_ship_piece_t piece;
-    uint8_t bytes[200];
-} parcel_t;
-
 enum { CUT = 40 };
 
-static parcel_t right_parcel(void)
-{
-    const dn_prog_op_t op[] = {{DN_PROG_RUN, 0, -10, 8, 1, 0}, {DN_PROG_RUN, 0, 40, 16, 1, 0}};
-    parcel_t parcel;
-    dn_prog_t *prog = NULL;
-    size_t len = sizeof(parcel.bytes);
-
-    assert_int_equal(dn_prog_create(op, 2, &prog), DN_OK);
-    assert_int_equal(dn_prog_encode(prog, parcel.bytes, &len), DN_OK);
-    parcel.piece = (dn_ship_piece_t){ID, SLOT, 0, (uint32_t) len, 0};
-    dn_prog_free(prog);
-    return parcel;
-}
-
 /** The same program from CUT on. */
-static parcel_t right_rest(void)
+static dn_unit_core_parcel_t right_rest(void)
 {
-    parcel_t parcel = right_parcel();
+    dn_unit_core_parcel_t parcel = dn_unit_core_parcel();
 
     parcel.piece.at = CUT;
     memmove(parcel.bytes, parcel.bytes + CUT, parcel.piece.len - CUT);
     return parcel;
 }
 
-static dn_status_t send_piece(const parcel_t *parcel, size_t n)
+static dn_status_t send_piece(const dn_unit_core_parcel_t *parcel, size_t n)
 {
     return serve(DN_CORE_PROG, parcel, sizeof(parcel->piece) + n, 0);
-}
-
-/** The place of a byte of the stream. */
-static size_t place(size_t i)
-{
-    return i / SIZE * 100 + (i % SIZE < 8 ? i % SIZE : 50 + i % SIZE - 8);
-}
-
-static void expect_nothing(void)
-{
-    for (size_t i = 0; i < ROOM; i++) {
-        assert_int_equal(memory[i], BLANK);
-    }
 }
 
 /** The right PUSH is done. */
 static void expect_program(void)
 {
-    const letter_t letter = right_letter();
+    const dn_unit_core_letter_t letter = right_letter();
 
     assert_int_equal(serve(DN_CORE_PUSH, &letter, HEAD + LEN, 0), DN_OK);
     for (size_t i = 0; i < LEN; i++) {
-        assert_int_equal(memory[place(i)], dn_test_byte(1, i));
-        memory[place(i)] = BLANK;
+        assert_int_equal(dn_unit_core.memory[dn_unit_core_place(i)], dn_test_byte(1, i));
+        dn_unit_core.memory[dn_unit_core_place(i)] = BLANK;
     }
-    expect_nothing();
+    dn_unit_core_expect_nothing();
 }
 
 static void expect_reply(unsigned tag, uint64_t off, uint64_t len)
@@ -192,10 +111,10 @@ static void expect_reply(unsigned tag, uint64_t off, uint64_t len)
 
 static void programs_are_taken_and_used(void **state)
 {
-    const parcel_t first = right_parcel(), rest = right_rest();
+    const dn_unit_core_parcel_t first = dn_unit_core_parcel(), rest = right_rest();
 
     assert_int_equal(send_piece(&first, CUT), DN_OK);
-    letter_t letter = right_letter();
+    dn_unit_core_letter_t letter = right_letter();
     assert_int_equal(serve(DN_CORE_PUSH, &letter, HEAD + LEN, 0), DN_ERR_AGAIN);
     assert_int_equal(send_piece(&rest, rest.piece.len - CUT), DN_OK);
     expect_program();
@@ -207,11 +126,11 @@ static void programs_are_taken_and_used(void **state)
     assert_int_equal(serve(DN_CORE_PUSH, &letter, HEAD + 4, 0), DN_OK);
     assert_int_equal(device.asks, 0);
     for (size_t i = 0; i < 4; i++) {
-        assert_int_equal(memory[place(SIZE + 6 + i)], dn_test_byte(1, i));
+        assert_int_equal(dn_unit_core.memory[dn_unit_core_place(SIZE + 6 + i)], dn_test_byte(1, i));
     }
     letter = right_letter();
     for (size_t i = 0; i < LEN; i++) {
-        memory[place(i)] = dn_test_byte(2, i);
+        dn_unit_core.memory[dn_unit_core_place(i)] = dn_test_byte(2, i);
     }
     assert_int_equal(serve(DN_CORE_PULL, &letter, HEAD, 0), DN_OK);
     expect_reply(DN_CORE_PULL_DATA, 6, LEN);
@@ -227,43 +146,43 @@ static void programs_are_taken_and_used(void **state)
 
 static void nothing_overtakes_what_waits(void **state)
 {
-    parcel_t parcel = right_parcel();
-    const letter_t letter = right_letter();
+    dn_unit_core_parcel_t parcel = dn_unit_core_parcel();
+    const dn_unit_core_letter_t letter = right_letter();
 
     parcel.piece.id++;
     assert_int_equal(serve(DN_CORE_PROG, &parcel, sizeof(parcel.piece) + parcel.piece.len, 1), DN_ERR_AGAIN);
     assert_int_equal(serve(DN_CORE_PUSH, &letter, HEAD + LEN, 1), DN_ERR_AGAIN);
     assert_int_equal(serve(DN_CORE_PULL, &letter, HEAD, 1), DN_ERR_AGAIN);
     assert_int_equal(device.asks, 0);
-    expect_nothing();
+    dn_unit_core_expect_nothing();
     expect_program();
 }
 
 static void nothing_is_done_without_room(void **state)
 {
-    const letter_t letter = right_letter();
+    const dn_unit_core_letter_t letter = right_letter();
 
     device.room = sizeof(dn_core_reply_t) - 1;
     assert_int_equal(serve(DN_CORE_PUSH, &letter, HEAD + LEN, 0), DN_ERR_AGAIN);
     device.room = sizeof(dn_core_reply_t) + LEN - 1;
     assert_int_equal(serve(DN_CORE_PULL, &letter, HEAD, 0), DN_ERR_AGAIN);
-    expect_nothing();
+    dn_unit_core_expect_nothing();
     expect_program();
 }
 
 /** Both leave a message to the handler, which drops it, or answers that it is out of range. */
-static void refuse(unsigned tag, const letter_t *letter, size_t len, uint64_t dropped)
+static void refuse(unsigned tag, const dn_unit_core_letter_t *letter, size_t len, uint64_t dropped)
 {
     device.asks = 0;
     assert_int_equal(serve(tag, letter, len, 0), DN_ERR_AGAIN);
     assert_int_equal(device.asks, 0);
-    assert_int_equal(give(tag, letter, len), dropped);
-    expect_nothing();
+    assert_int_equal(dn_unit_core_give(tag, letter, len), dropped);
+    dn_unit_core_expect_nothing();
 }
 
 static void what_does_not_fit_is_left_to_the_handler(void **state)
 {
-    letter_t letter = right_letter();
+    dn_unit_core_letter_t letter = right_letter();
 
     refuse(DN_CORE_PUSH, &letter, HEAD + LEN + 1, 1);
     refuse(DN_CORE_PUSH, &letter, HEAD - 1, 1);
@@ -300,16 +219,16 @@ static void what_does_not_fit_is_left_to_the_handler(void **state)
 }
 
 /** Nobody takes this piece. */
-static void refuse_piece(const parcel_t *parcel, size_t n)
+static void refuse_piece(const dn_unit_core_parcel_t *parcel, size_t n)
 {
     assert_int_equal(send_piece(parcel, n), DN_ERR_AGAIN);
-    assert_int_equal(give(DN_CORE_PROG, parcel, sizeof(parcel->piece) + n), 1);
+    assert_int_equal(dn_unit_core_give(DN_CORE_PROG, parcel, sizeof(parcel->piece) + n), 1);
 }
 
 static void malformed_pieces_change_nothing(void **state)
 {
-    const parcel_t whole = right_parcel();
-    parcel_t first = whole, rest = right_rest();
+    const dn_unit_core_parcel_t whole = dn_unit_core_parcel();
+    dn_unit_core_parcel_t first = whole, rest = right_rest();
     const size_t left = rest.piece.len - CUT;
 
     first.piece.slot++;
@@ -318,7 +237,7 @@ static void malformed_pieces_change_nothing(void **state)
     rest.piece.id++;
     assert_int_equal(send_piece(&first, CUT), DN_OK);
     for (int wrong = 0; wrong < 8; wrong++) {
-        parcel_t parcel = rest;
+        dn_unit_core_parcel_t parcel = rest;
         parcel.piece.slot = 0 == wrong ? DN_SHIP_SLOTS : 1 == wrong ? SLOT : parcel.piece.slot;
         parcel.piece.id += 2 == wrong;
         parcel.piece.at += 3 == wrong ? 1 : 4 == wrong ? parcel.piece.len : 0;
@@ -330,7 +249,7 @@ static void malformed_pieces_change_nothing(void **state)
     expect_program();
     /* The program that was coming can still be completed. */
     assert_int_equal(send_piece(&rest, left), DN_OK);
-    letter_t letter = right_letter();
+    dn_unit_core_letter_t letter = right_letter();
     letter.request.blocks++;
     letter.use.id++;
     assert_int_equal(serve(DN_CORE_PUSH, &letter, HEAD + LEN, 0), DN_OK);
@@ -339,8 +258,8 @@ static void malformed_pieces_change_nothing(void **state)
 /** As a whole, or in two pieces: neither the device nor the handler makes a program of it, and the next one is taken. */
 static void what_is_no_program_is_refused_by_both(void **state)
 {
-    const letter_t letter = right_letter();
-    parcel_t whole = right_parcel(), rest = right_rest();
+    const dn_unit_core_letter_t letter = right_letter();
+    dn_unit_core_parcel_t whole = dn_unit_core_parcel(), rest = right_rest();
     const size_t left = rest.piece.len - CUT;
 
     whole.bytes[whole.piece.len - 1] ^= 0x40;
@@ -350,19 +269,19 @@ static void what_is_no_program_is_refused_by_both(void **state)
     assert_int_equal(send_piece(&whole, CUT), DN_OK);
     refuse_piece(&rest, left);
     refuse(DN_CORE_PULL, &letter, HEAD, 1);
-    whole = right_parcel();
+    whole = dn_unit_core_parcel();
     whole.piece.len = DN_SHIP_BYTES + 1;
     refuse_piece(&whole, CUT);
     refuse(DN_CORE_PULL, &letter, HEAD, 1);
-    whole = right_parcel();
+    whole = dn_unit_core_parcel();
     assert_int_equal(send_piece(&whole, whole.piece.len), DN_OK);
     expect_program();
 }
 
 /** What a thread of a device serves. */
 typedef struct mail {
-    parcel_t parcel;
-    letter_t letter;
+    dn_unit_core_parcel_t parcel;
+    dn_unit_core_letter_t letter;
     unsigned served;
 } mail_t;
 
@@ -370,7 +289,7 @@ typedef struct mail {
 static void *ship_on(void *arg)
 {
     mail_t *mail = arg;
-    parcel_t *parcel = &mail->parcel;
+    dn_unit_core_parcel_t *parcel = &mail->parcel;
 
     mail->letter.request.blocks = parcel->piece.slot = SLOT + 1;
     for (uint64_t turn = 1; turn <= TURNS; turn++) {
@@ -384,18 +303,18 @@ static void *ship_on(void *arg)
 /** The answers of the handler keep a program until they are sent, while a thread of a device takes others. */
 static void two_threads_use_the_programs_of_a_peer(void **state)
 {
-    const letter_t letter = right_letter();
-    mail_t mail = {right_parcel(), letter, 0};
+    const dn_unit_core_letter_t letter = right_letter();
+    mail_t mail = {dn_unit_core_parcel(), letter, 0};
     pthread_t thread;
 
     assert_int_equal(pthread_create(&thread, NULL, ship_on, &mail), 0);
     for (unsigned turn = 0; turn < TURNS; turn++) {
-        assert_int_equal(give(DN_CORE_PULL, &letter, HEAD), 0);
-        dn_progress(port);
+        assert_int_equal(dn_unit_core_give(DN_CORE_PULL, &letter, HEAD), 0);
+        dn_progress(dn_unit_core.port);
     }
     assert_int_equal(pthread_join(thread, NULL), 0);
     assert_int_equal(mail.served, TURNS);
-    for (unsigned turn = 0; turn < TURNS && 0 != dn_progress(port); turn++) {
+    for (unsigned turn = 0; turn < TURNS && 0 != dn_progress(dn_unit_core.port); turn++) {
     }
     expect_program();
 }
@@ -403,10 +322,10 @@ static void two_threads_use_the_programs_of_a_peer(void **state)
 /** A table that a device's thread makes for it would stay for ever. */
 static void a_lost_peer_gets_no_table(void **state)
 {
-    const parcel_t parcel = right_parcel();
-    dn_peer_base_t *peer = (dn_peer_base_t *) self;
+    const dn_unit_core_parcel_t parcel = dn_unit_core_parcel();
+    dn_peer_base_t *peer = (dn_peer_base_t *) dn_unit_core.self;
 
-    dn_port_peer_lost(port, peer);
+    dn_port_peer_lost(dn_unit_core.port, peer);
     dn_core_forget(peer);
     assert_int_equal(send_piece(&parcel, parcel.piece.len), DN_ERR_AGAIN);
     assert_null(peer->core.its);
@@ -424,5 +343,5 @@ int main(void)
         cmocka_unit_test(two_threads_use_the_programs_of_a_peer),
         cmocka_unit_test(a_lost_peer_gets_no_table),
     };
-    return cmocka_run_group_tests(tests, setup, teardown);
+    return cmocka_run_group_tests(tests, dn_unit_core_setup, dn_unit_core_teardown);
 }
