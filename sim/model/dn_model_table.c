@@ -232,9 +232,12 @@ int dn_model_refuses(dn_model_t *model, const dn_model_packet_t *packet)
     return dn_model_refuses_from(model, packet->link, packet->side, packet->from);
 }
 
-/** May a node reach a port's segment? One that is not there has no entry that could say no. */
+/** May a node reach a port's segment, or its LLCM (@p key NULL)? A segment that is not there has no entry that could say no. */
 static int dn_region_lets_in(const dn_model_iface_t *iface, const dn_key_t *key, const dn_model_node_t *from)
 {
+    if (NULL == key) {
+        return dn_model_lets_in(&iface->let_in, from);
+    }
     return key->sid >= iface->regions || !iface->region[key->sid].live
            || key->generation != iface->region[key->sid].generation
            || dn_model_lets_in(&iface->region[key->sid].let_in, from);

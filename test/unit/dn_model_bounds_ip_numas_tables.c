@@ -9,6 +9,7 @@
  */
 #include "dn_config.h"
 
+#include "dn_core_int.h"
 #include "dn_model_nodes.h"
 #include "dn_unit_profile.h"
 
@@ -260,6 +261,38 @@ static void what_goes_by_messages_is_let_in_by_the_segments_entry(void **state)
     assert_int_equal(nodes.report.unmapped, 3);
 }
 
+/** Nodes send lines by messages to node 0, whose LLCM is open to 2 and 3 only. */
+static void lines_by_messages(node_t *self)
+{
+    const dn_core_line_t line = {.off = nodes.off[0] + 64 * self->rank, .flag = 5};
+
+    if (0 == self->rank) {
+        assert_int_equal(dn_model_share(self->port, NULL, 2, ~1u), DN_OK);
+    }
+    nodes_meet();
+    if (0 != self->rank) {
+        assert_int_equal(node_connect(self, 0), DN_OK);
+        assert_int_equal(dn_botf(self->peer[0], DN_CHAN_CORE, DN_CORE_LINE, &line, sizeof(line), NULL, 0),
+                         DN_OK);
+        node_settle(self->peer[0]);
+    }
+    nodes_meet();
+    if (0 == self->rank) {
+        const volatile uint64_t *flag = (const volatile uint64_t *) (self->area + DN_AOTF_LINE_MAX);
+        while (5 != flag[2 * 8]) {
+            dn_progress(self->port);
+        }
+        assert_int_equal(flag[1 * 8], 0);
+    }
+    nodes_meet();
+}
+
+static void a_line_by_a_message_is_let_in_by_the_llcms_entry(void **state)
+{
+    run(3, (const char *const[]){NULL}, lines_by_messages);
+    assert_int_equal(nodes.report.refused, 1);
+}
+
 /** Node 0's segment is open to all, its LLCM to 2 and 3 only. */
 static void push_with_status(node_t *self)
 {
@@ -390,6 +423,7 @@ int main(void)
         cmocka_unit_test(shared_regions_run_out_and_come_back),
         cmocka_unit_test(who_is_not_let_in_writes_nothing_and_reads_zeros),
         cmocka_unit_test(what_goes_by_messages_is_let_in_by_the_segments_entry),
+        cmocka_unit_test(a_line_by_a_message_is_let_in_by_the_llcms_entry),
         cmocka_unit_test(a_status_word_is_let_in_by_the_llcms_entry),
         cmocka_unit_test(who_was_refused_may_connect_anew),
         cmocka_unit_test(without_room_to_answer_a_peer_lives),
