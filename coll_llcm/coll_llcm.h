@@ -56,10 +56,11 @@
  * 256 B take 0.23 us in lines, 0.14 us in areas). */
 #define COLL_LLCM_LINES_BEST 128
 
-/** For a few calls the set-up of areas takes longer than areas save. So areas serve these collectives after COLL_LLCM_FEW calls. Between two
- * processes that have a core each: those of COLL_LLCM_MEASURED_LEAST bytes and more. Where processes share cores: short broadcasts, short
- * reductions to one process, short scans, gathers, alltoalls with lengths, and all reductions that are scattered. A process that only gives, such as the root of a broadcast, fills a whole area before it has to let other
- * processes have its core (perf/dn_coll, bcast of 8 B, 8 ranks on 2 cores: 0.05 us in areas, 0.6 us in lines). */
+/** For a few calls the set-up of areas takes longer than areas save. So areas serve these collectives after COLL_LLCM_FEW calls. Between
+ * two processes that have a core each: those of COLL_LLCM_MEASURED_LEAST bytes and more. Where processes share cores: short broadcasts,
+ * short reductions to one process, short scans, gathers, alltoalls with lengths, and all reductions that are scattered. A process that
+ * only gives, such as the root of a broadcast, fills a whole area before it has to let other processes have its core (perf/dn_coll, bcast
+ * of 8 B, 8 ranks on 2 cores: 0.05 us in areas, 0.6 us in lines). */
 #define COLL_LLCM_FEW 16
 
 /** Collectives of at least so many bytes may be messages between two processes that have a core each: coll_llcm_choice.c. Shorter ones go
@@ -530,8 +531,8 @@ static inline bool coll_llcm_is_fast_pair(coll_llcm_module_t *module, struct omp
 /** @{ */
 /** @return NULL: no memory. The caller's to free(). */
 coll_llcm_choice_t *coll_llcm_choice_make(void);
-/** Choose: is this collective of so many bytes a message? Both processes get the same answer. They have areas. This counts as a call, and may
- * add up times of both. */
+/** Choose: is this collective of so many bytes a message? Both processes get the same answer. They have areas. This counts as a call, and
+ * may add up times of both. */
 bool coll_llcm_choose_messages(coll_llcm_module_t *module, coll_llcm_measured_t kind, size_t bytes);
 /** The collective under way has ended. */
 void coll_llcm_choice_timed(coll_llcm_choice_t *choice);

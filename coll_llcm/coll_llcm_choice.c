@@ -5,11 +5,12 @@
 /** @file coll_llcm_choice.c
  * Two processes that have a core each: areas or messages?
  *
- * No constant can tell. That depends on how far the cores are from each other, on their caches, and on what a copy by the kernel costs: of two
- * machines, areas were twice as fast on the one, and half as fast on the other. So both ways are tried, for each kind of collective and each
- * class of lengths, and timed. Both processes call the same collectives, so both are at the same try. After the tries the two add up their
- * times, and both take the way that took less. Now and then the ways are tried again. The two ways alternate, so that a program that warms
- * up, or goes on to other lengths of the class, does so for both.
+ * No constant can tell. That depends on how far the cores are from each other, on their caches, and on what a copy by the kernel costs: of
+ * two machines, areas were twice as fast on the one, and half as fast on the other. So both ways are tried, for each kind of collective
+ * and each class of lengths, and timed. Both processes call the same collectives, so both are at the same try. After the tries the two add
+ * up their times, and both take the way that took less. Now and then the ways are tried again. The two ways alternate, so that a program
+ * that warms up, or goes on to other lengths of the class, does so for both. (dn_choice.h has choices of one process, which needs to agree
+ * with none.)
  *
  * The time of a try is that of both processes, since the first may only leave its data for the second. Of the times of one process the
  * longer half does not count: it waited for the other process to call, or did not have its core.

@@ -184,10 +184,8 @@ static bool long_prepare(coll_llcm_module_t *module, struct ompi_communicator_t 
         return false;
     }
     area->base[ompi_comm_rank(comm)] = dn_segment_base(area->segment);
-    if (2 == size && NULL == (module->choice = coll_llcm_choice_make())) {
-        return false;
-    }
-    return true;
+    module->choice = 2 == size ? coll_llcm_choice_make() : NULL;
+    return 2 != size || NULL != module->choice;
 }
 
 /** Form groups, if there are more than ALL_LOOK processes. @return false: no memory. */

@@ -233,13 +233,6 @@ static int dn_ipnuma_direct(const dn_peer_base_t *base)
     return ((const dn_ipnuma_t *) base->iface)->rma && NULL != ((const dn_ipnuma_peer_t *) base)->pc;
 }
 
-int dn_ipnuma_lets_in(const dn_ipnuma_pc_t *pc)
-{
-    const dn_ipnuma_t *ipnuma = pc->ipnuma;
-
-    return 0 == ((pc->where.ip ^ ipnuma->peers_at) & ipnuma->peers_mask);
-}
-
 static int dn_ipnuma_opens(const dn_peer_base_t *base, const dn_key_t *key)
 {
     dn_ipnuma_t *ipnuma = (dn_ipnuma_t *) base->iface;

@@ -364,6 +364,12 @@ struct dn_ipnuma {
     struct dn_ipnuma_slots *slots; /**< memory for datagrams that come: dn_ipnuma_socket.c */
 };
 
+/** May the other process of a connection reach the regions of this process? */
+static inline int dn_ipnuma_lets_in(const dn_ipnuma_pc_t *pc)
+{
+    return 0 == ((pc->where.ip ^ pc->ipnuma->peers_at) & pc->ipnuma->peers_mask);
+}
+
 extern const uint32_t dn_ipnuma_service_turns[];
 
 static inline void dn_ipnuma_lock(dn_ipnuma_t *ipnuma)
@@ -501,8 +507,6 @@ void dn_ipnuma_kick(dn_peer_t *peer, dn_window_t *window, unsigned channel, unsi
 dn_status_t dn_ipnuma_aotf(dn_peer_t *peer, uint64_t off, uint64_t value, size_t size);
 dn_status_t dn_ipnuma_line(dn_peer_t *peer, uint64_t off, const void *data, size_t len, uint64_t flag);
 dn_status_t dn_ipnuma_fence(dn_peer_t *peer);
-/** May the other process reach the regions of this one? */
-int dn_ipnuma_lets_in(const dn_ipnuma_pc_t *pc);
 /** Do what a message on DN_CHAN_CORE that came asks for, if it needs no handler. @return 0: the handler is needed, and the message's
  * `later` may be set. */
 int dn_ipnuma_carry_out(dn_ipnuma_pc_t *pc, dn_ipnuma_message_t *message);

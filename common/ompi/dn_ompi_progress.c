@@ -181,10 +181,10 @@ static inline int look_once(unsigned count)
 }
 
 /** @name MPI_Test and its like
- * Programs call these functions again and again, between pieces of their own work. Where all messages are dimmnet's, a test of requests that
- * are under way looks for messages only. If it finds none, the requests are as they were, since there are no other threads. Open MPI's
- * functions would make progress of all that there is, as nonblocking collectives of other components, and execute a fence: one call in TESTS
- * does so. Processes with threads, and those that share cores, leave all to these functions.
+ * Programs call these functions again and again, between pieces of their own work. Where all messages are dimmnet's, a test of requests
+ * that are under way looks for messages only. If it finds none, the requests are as they were, since there are no other threads. Open
+ * MPI's functions would make progress of all that there is, as nonblocking collectives of other components, and execute a fence: one call
+ * in TESTS does so. Processes with threads, and those that share cores, leave all to these functions.
  */
 /** @{ */
 static inline bool is_under_way(const ompi_request_t *request)

@@ -129,10 +129,7 @@ static dn_status_t dn_core_side_alone(const dn_core_alone_t *alone, const dn_cor
 {
     uint64_t room;
 
-    const dn_status_t status = 0 != (request->flags & DN_CORE_USE)
-                                   ? dn_core_read_use(alone->src, side, request, bytes, len)
-                                   : dn_core_read_blocks(side, request, bytes, len);
-    if (DN_OK != status
+    if (DN_OK != dn_core_read_layout(alone->src, side, request, bytes, len)
         || !alone->find(alone->arg, request->sid, request->sid_generation, &side->memory, &room)
         || DN_OK != dn_sg_check(&side->sg, side->base, side->total, room)) {
         return DN_ERR_AGAIN;

@@ -225,14 +225,10 @@ static inline size_t dn_core_amos(size_t len)
 dn_status_t dn_core_run(uint8_t *base, uint64_t len, const dn_core_amo_t *message, uint64_t *old);
 /** @} */
 
-/** Copy the blocks out of a message. DN_ERR_PROTO: malformed. */
-dn_status_t dn_core_read_blocks(dn_core_side_t *side, const dn_core_request_t *request, const uint8_t *bytes,
-                                size_t len);
-
-/** Copy a use out of a message, find its program, and keep the program until dn_core_end_side(). DN_ERR_PROTO: the message is malformed, or
- * the program was not shipped. */
-dn_status_t dn_core_read_use(const dn_peer_base_t *src, dn_core_side_t *side,
-                             const dn_core_request_t *request, const uint8_t *bytes, size_t len);
+/** Copy the description of a side out of a message: blocks, or a use, whose program is kept until dn_core_end_side(). The caller finds the
+ * memory of the segment. DN_ERR_PROTO: the message is malformed, or the program was not shipped. */
+dn_status_t dn_core_read_layout(const dn_peer_base_t *src, dn_core_side_t *side,
+                                const dn_core_request_t *request, const uint8_t *bytes, size_t len);
 /** Leave the program of a side, if it keeps one. */
 void dn_core_end_side(const dn_peer_base_t *src, dn_core_side_t *side);
 /** Leave a program of a peer that a side has kept. */

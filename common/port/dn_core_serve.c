@@ -119,8 +119,9 @@ static dn_status_t dn_core_read_near(dn_block_t *block, uint32_t blocks, const u
     return DN_OK;
 }
 
-dn_status_t dn_core_read_blocks(dn_core_side_t *side, const dn_core_request_t *request, const uint8_t *bytes,
-                                size_t len)
+/** Copy the blocks out of a message. DN_ERR_PROTO: malformed. */
+static dn_status_t dn_core_read_blocks(dn_core_side_t *side, const dn_core_request_t *request,
+                                       const uint8_t *bytes, size_t len)
 {
     const int near = 0 != (request->flags & DN_CORE_NEAR);
 
@@ -177,8 +178,9 @@ void dn_core_end_side(const dn_peer_base_t *src, dn_core_side_t *side)
     }
 }
 
-dn_status_t dn_core_read_use(const dn_peer_base_t *src, dn_core_side_t *side,
-                             const dn_core_request_t *request, const uint8_t *bytes, size_t len)
+/** Copy a use out of a message, find its program, and keep the program. DN_ERR_PROTO: malformed, or the program was not shipped. */
+static dn_status_t dn_core_read_use(const dn_peer_base_t *src, dn_core_side_t *side,
+                                    const dn_core_request_t *request, const uint8_t *bytes, size_t len)
 {
     dn_core_use_t use;
 
@@ -200,6 +202,13 @@ dn_status_t dn_core_read_use(const dn_peer_base_t *src, dn_core_side_t *side,
         side->sg = (dn_sg_t){.use = &side->use};
     }
     return status;
+}
+
+dn_status_t dn_core_read_layout(const dn_peer_base_t *src, dn_core_side_t *side,
+                                const dn_core_request_t *request, const uint8_t *bytes, size_t len)
+{
+    return 0 != (request->flags & DN_CORE_USE) ? dn_core_read_use(src, side, request, bytes, len)
+                                               : dn_core_read_blocks(side, request, bytes, len);
 }
 
 /** May a peer reach a segment by messages, or the LLCM (@p key NULL)? */
@@ -228,9 +237,7 @@ static dn_segment_t *dn_core_segment(dn_port_t *port, const dn_peer_base_t *src,
 static dn_status_t dn_core_read_side(dn_port_t *port, const dn_peer_base_t *src, dn_core_side_t *side,
                                      const dn_core_request_t *request, const uint8_t *bytes, size_t len)
 {
-    dn_status_t status = 0 != (request->flags & DN_CORE_USE)
-                             ? dn_core_read_use(src, side, request, bytes, len)
-                             : dn_core_read_blocks(side, request, bytes, len);
+    dn_status_t status = dn_core_read_layout(src, side, request, bytes, len);
     if (DN_OK == status) {
         const dn_segment_t *segment =
             dn_core_segment(port, src, request->sid, request->sid_generation, &status);
